@@ -1,0 +1,55 @@
+"""memviz: see where a PyTorch training step's memory goes, and what it costs to need less.
+
+>>> import memviz as mv
+>>> plan = mv.Plan(rules={"blocks.*:relu": "recompute"}, swap=mv.Swap(occupancy=0.5))
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from memviz import workloads as workloads
+    from memviz.core.files import load as load
+    from memviz.core.plan import Plan as Plan
+    from memviz.core.plan import Swap as Swap
+    from memviz.core.simulate import simulate as simulate
+    from memviz.core.strategies import plan as plan
+    from memviz.explore import explore as explore
+    from memviz.pytorch.apply import apply as apply
+    from memviz.pytorch.record import record as record
+    from memviz.pytorch.run import run as run
+    from memviz.pytorch.step import TrainStep as TrainStep
+    from memviz.report import report as report
+
+__version__ = "0.1.0.dev0"
+
+_HOMES = {
+    "Plan": "memviz.core.plan",
+    "Swap": "memviz.core.plan",
+    "TrainStep": "memviz.pytorch.step",
+    "apply": "memviz.pytorch.apply",
+    "explore": "memviz.explore",
+    "load": "memviz.core.files",
+    "plan": "memviz.core.strategies",
+    "record": "memviz.pytorch.record",
+    "report": "memviz.report",
+    "run": "memviz.pytorch.run",
+    "simulate": "memviz.core.simulate",
+    "workloads": "",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        msg = f"module 'memviz' has no attribute {name!r}; it has {', '.join(__all__)}"
+        raise AttributeError(msg)
+    home = _HOMES[name]
+    found = getattr(import_module(home), name) if home else import_module(f"memviz.{name}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,1 @@
+"""What memviz knows without torch: traces, plans, timelines, runs and the arithmetic between them."""

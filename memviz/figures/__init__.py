@@ -1,0 +1,1 @@
+"""Core values to plotly figures; pure functions."""

@@ -1,0 +1,1 @@
+"""A run in a worker process, or in a thread for live objects: events out, cancel in."""
