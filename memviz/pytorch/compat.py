@@ -1,0 +1,83 @@
+"""Every private or version-dependent name of torch that memviz uses, with the version it was seen in."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+
+BATCH_NORMS = {  # position of the training flag, None where it always trains (torch 2.11 - 2.13)
+    "aten::native_batch_norm": 5,
+    "aten::_native_batch_norm_legit": 5,
+    "aten::cudnn_batch_norm": 5,
+    "aten::miopen_batch_norm": 5,
+    "aten::_batch_norm_with_update": None,
+}
+RUNNING_STATISTICS = (3, 4)  # their positions in every op above; native_batch_norm's schema does not say it writes them
+FILLING = frozenset(f"aten::{op}_" for op in ("bernoulli", "normal", "uniform", "exponential", "random", "fill", "zero", "copy"))
+UNSEEN_WRITES = frozenset({"aten::set_", "aten::resize_", "aten::resize_as_", "aten::_resize_output_", "aten::record_stream"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """What an op's schema says: its name, which arguments it writes, and whether it can run again (E5)."""
+
+    name: str
+    writes: tuple[int | str, ...]
+    random: bool
+    replayable: bool
+
+
+@cache
+def traits(func: torch._ops.OpOverload) -> Traits:
+    """The traits of one operator."""
+    schema = func._schema  # noqa: SLF001
+    writes = [
+        argument.name if argument.kwarg_only else position
+        for position, argument in enumerate(schema.arguments)
+        if argument.alias_info is not None and argument.alias_info.is_write
+    ]
+    return Traits(
+        name=schema.name,
+        writes=tuple(writes),
+        random=torch.Tag.nondeterministic_seeded in func.tags,
+        replayable=schema.name.startswith("aten::") and schema.name not in UNSEEN_WRITES,
+    )
+
+
+def in_backward() -> bool:
+    """Whether autograd is running a backward pass on this thread (torch 2.11 - 2.13)."""
+    return torch._C._current_graph_task_id() != -1  # noqa: SLF001
+
+
+@contextmanager
+def below_autograd() -> Iterator[None]:
+    """Run ops as a dispatch mode saw them: no autograd, no autocast (torch 2.11 - 2.13)."""
+    with torch.no_grad(), torch._C._AutoDispatchBelowAutograd(), torch._C._DisableAutocast():  # noqa: SLF001
+        yield
+
+
+def sequence_number() -> int:
+    """The number that autograd gives its next node on this thread (torch 2.11 - 2.13)."""
+    return torch.autograd._get_sequence_nr()  # noqa: SLF001
+
+
+def backward_sequence_number() -> int | None:
+    """The number of the autograd node that is running on this thread, if one is (torch 2.11 - 2.13)."""
+    node = torch._C._current_autograd_node()  # noqa: SLF001
+    return None if node is None else node._sequence_nr()  # noqa: SLF001
+
+
+def plain(tensor: torch.Tensor) -> bool:
+    """Whether it is a dense tensor whose storage holds just what it shows: no subclass, lazy conjugate or inference tensor."""
+    return (
+        type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        and tensor.layout is torch.strided
+        and not tensor.is_quantized
+        and not tensor.is_conj()
+        and not tensor.is_neg()
+        and not tensor.is_inference()
+        and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)  # noqa: SLF001
+        and tensor.device.type != "meta"
+    )

@@ -1,0 +1,197 @@
+"""How a dropped value is made again: the op and arguments that made it, back to values that are held (E2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+
+from memviz.pytorch.compat import below_autograd
+
+if TYPE_CHECKING:
+    from memviz.core.keys import Key
+
+
+class Holder(Protocol):
+    """Whatever keeps a saved value in its own way and can give it back."""
+
+    def storage(self) -> torch.UntypedStorage | None:
+        """The value's storage, or None where it is not held any more."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class Cell:
+    """One version of one storage. ``leaf`` holds what no recipe makes, ``cached`` what has been made again."""
+
+    key: Key | None = None
+    nbytes: int = 0
+    node: Node | None = None
+    leaf: torch.Tensor | None = None
+    leaf_version: int = 0
+    replayable: bool = False
+    uninitialised: bool = False
+    read: bool = False
+    waiting: int = 0
+    cached: torch.UntypedStorage | None = None
+    holder: Callable[[], Holder | None] = lambda: None
+
+    def held(self) -> torch.UntypedStorage | None:
+        """Its storage, if that can be had without computing."""
+        if self.cached is not None:
+            return self.cached
+        if self.leaf is not None:
+            if self.leaf._version != self.leaf_version:  # noqa: SLF001
+                msg = (
+                    "a tensor that memviz recomputes from was modified in place after the forward pass; call backward before "
+                    "you change parameters or inputs, or keep what is computed from them"
+                )
+                raise RuntimeError(msg)
+            return self.leaf.untyped_storage()
+        holder = self.holder()
+        return None if holder is None else holder.storage()
+
+
+@dataclass(slots=True, frozen=True)
+class View:
+    """A tensor as a window on a cell's storage."""
+
+    cell: Cell
+    dtype: torch.dtype
+    size: torch.Size
+    stride: tuple[int, ...]
+    offset: int
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor, cell: Cell) -> View:
+        """The window that the tensor is."""
+        return cls(cell, tensor.dtype, tensor.size(), tensor.stride(), tensor.storage_offset())
+
+    def on(self, storage: torch.UntypedStorage) -> torch.Tensor:
+        """The same window on another storage."""
+        return torch.empty(0, dtype=self.dtype, device=storage.device).set_(storage, self.offset, self.size, self.stride)
+
+
+@dataclass(slots=True, frozen=True)
+class Scratch:
+    """An argument that the op only writes: a fresh tensor stands in for it (E5: running statistics change once)."""
+
+    size: torch.Size
+    dtype: torch.dtype
+    device: torch.device
+
+    def make(self) -> torch.Tensor:
+        """The stand-in."""
+        return torch.zeros(self.size, dtype=self.dtype, device=self.device)
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """One op call that can run again. ``rng`` is its generator and that generator's state before the call."""
+
+    func: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    reads: tuple[Cell, ...]
+    written: tuple[Cell, ...] = ()
+    """Versions that the op overwrote: it gets a clone of them."""
+    outputs: tuple[tuple[int, Cell], ...] = ()
+    """Position among the op's tensors, and the cell that it makes there."""
+    replaced: tuple[tuple[Cell, Cell], ...] = ()
+    """For a written version, the version that the write made."""
+    rng: tuple[torch.Generator, torch.Tensor] | None = None
+
+    def replay(self, storages: dict[Cell, torch.UntypedStorage], last: set[Cell]) -> dict[Cell, torch.UntypedStorage]:
+        """Run the op; the storages of the cells it makes. What is in ``last`` may be overwritten instead of cloned."""
+        work = dict(storages)
+        for cell in self.written:
+            work[cell] = storages[cell] if cell in last else storages[cell].clone()
+
+        def rebuild(argument: Any) -> Any:  # noqa: ANN401
+            if isinstance(argument, View):
+                return argument.on(work[argument.cell])
+            if isinstance(argument, Scratch):
+                return argument.make()
+            return type(argument)(map(rebuild, argument)) if isinstance(argument, list | tuple) else argument
+
+        args, kwargs = rebuild(self.args), {name: rebuild(value) for name, value in self.kwargs.items()}
+        if self.rng is None:
+            result = self.func(*args, **kwargs)
+        else:
+            generator, state = self.rng
+            now = generator.get_state()
+            generator.set_state(state)
+            try:
+                result = self.func(*args, **kwargs)
+            finally:
+                generator.set_state(now)
+        tensors = tensors_in(result)
+        made = {cell: tensors[position].untyped_storage() for position, cell in self.outputs}
+        made.update({new: work[old] for old, new in self.replaced})
+        return made
+
+
+def tensors_in(tree: object) -> list[torch.Tensor]:
+    """Every tensor of an op's arguments or results, in order."""
+    if isinstance(tree, torch.Tensor):
+        return [tree]
+    if isinstance(tree, list | tuple):
+        return [tensor for part in tree for tensor in tensors_in(part)]
+    return [tensor for part in tree.values() for tensor in tensors_in(part)] if isinstance(tree, dict) else []
+
+
+@dataclass(slots=True)
+class Tally:
+    """What recomputing has cost so far."""
+
+    ops: int = 0
+    on_replay: Callable[[Node], None] = field(default=lambda _node: None)
+
+
+def _order(target: Cell) -> tuple[list[Node], dict[Cell, torch.UntypedStorage]]:
+    """The nodes to run for a value, each after what it reads, and the storages they start from. Iterative: chains are long."""
+    nodes: list[Node] = []
+    storages: dict[Cell, torch.UntypedStorage] = {}
+    done: set[int] = set()
+    stack: list[tuple[Cell, bool]] = [(target, False)]
+    while stack:
+        cell, ready = stack.pop()
+        if ready:
+            if cell.node is not None and id(cell.node) not in done:
+                done.add(id(cell.node))
+                nodes.append(cell.node)
+            continue
+        if cell in storages or (cell.node is not None and id(cell.node) in done):
+            continue
+        storage = cell.held()
+        if storage is not None:
+            storages[cell] = storage
+            continue
+        assert cell.node is not None, "a dropped value has no recipe"
+        stack.append((cell, True))
+        stack.extend((read, False) for read in cell.node.reads)
+    return nodes, storages
+
+
+def recompute(target: Cell, tally: Tally) -> torch.UntypedStorage:
+    """Make a dropped value again; what else was dropped and comes by on the way stays cached while its saves wait."""
+    with below_autograd():
+        nodes, storages = _order(target)
+        last_reader = {cell: node for node in nodes for cell in node.reads}
+        owned: set[Cell] = set()
+        for node in nodes:
+            ending = {cell for cell in node.reads if last_reader[cell] is node and cell in owned and cell is not target}
+            free = {cell for cell in ending if cell.cached is None}
+            made = node.replay(storages, free)
+            tally.ops += 1
+            tally.on_replay(node)
+            for cell in ending:
+                del storages[cell]
+            for cell, storage in made.items():
+                storages[cell] = storage
+                owned.add(cell)
+                if cell.waiting:
+                    cell.cached = storage
+        return storages[target]

@@ -1,0 +1,81 @@
+"""Which module is running, and the key of what an op makes in it."""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from torch import nn
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+
+from memviz.core.keys import Key
+
+OUTSIDE = "(step)"
+"""The module path of what runs outside every module, such as the loss."""
+
+
+@dataclass(slots=True)
+class Frame:
+    """One call of one module that has not returned yet."""
+
+    path: str
+    call: int
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def count(self, op: str) -> int:
+        """How often the op has run in this call before."""
+        nth = self.counts.get(op, 0)
+        self.counts[op] = nth + 1
+        return nth
+
+
+class Scope:
+    """Follows module calls through torch's global forward hooks while it is entered.
+
+    The first outermost module that is called is ``""`` and its parts have the names of ``named_modules``; further
+    outermost modules go by their class. Modules given to the constructor go by the names they are given.
+    """
+
+    def __init__(self, modules: dict[str, nn.Module] | None = None) -> None:
+        self.paths: dict[int, str] = {}
+        self.kinds: dict[str, nn.Module] = {}
+        self._calls: dict[str, int] = {}
+        self._stack = [Frame(OUTSIDE, 0)]
+        self._hooks: list[Any] = []
+        for name, module in (modules or {}).items():
+            self._name(module, name)
+
+    @property
+    def frame(self) -> Frame:
+        """The innermost call."""
+        return self._stack[-1]
+
+    def key(self, op: str, output: int, nth: int) -> Key:
+        """The key of an output of the op that runs now."""
+        return Key(module=self.frame.path, op=op, output=output, call=self.frame.call, nth=nth)
+
+    def _name(self, module: nn.Module, root: str) -> None:
+        for name, part in module.named_modules(prefix=root):
+            self.paths.setdefault(id(part), name)
+            self.kinds.setdefault(name, part)
+
+    def _enter_module(self, module: nn.Module, _inputs: object) -> None:
+        if id(module) not in self.paths:
+            self._name(module, type(module).__name__ if self.kinds else "")
+        path = self.paths[id(module)]
+        call = self._calls.get(path, 0)
+        self._calls[path] = call + 1
+        self._stack.append(Frame(path, call))
+
+    def _leave_module(self, module: nn.Module, _inputs: object, _output: object) -> None:
+        if len(self._stack) > 1 and self.frame.path == self.paths.get(id(module)):
+            self._stack.pop()
+
+    def __enter__(self) -> Self:
+        self._hooks = [
+            register_module_forward_pre_hook(self._enter_module),
+            register_module_forward_hook(self._leave_module, always_call=True),
+        ]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for hook in self._hooks:
+            hook.remove()

@@ -1,0 +1,159 @@
+"""Every action against plain autograd, bit for bit."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+import memviz as mv
+from memviz.pytorch.apply import Dropped, Engine
+
+
+class Residual(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(4, 4, 3, padding=1), nn.Conv2d(4, 4, 3, padding=1)
+        self.bn1, self.bn2 = nn.BatchNorm2d(4), nn.BatchNorm2d(4)
+        self.drop = nn.Dropout(0.2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = torch.relu_(self.bn1(self.conv1(x)))
+        return torch.relu(x + self.drop(self.bn2(self.conv2(h))))
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell, self.head = nn.LSTMCell(8, 8), nn.Linear(8, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        state = (x.new_zeros(x.shape[1], 8), x.new_zeros(x.shape[1], 8))
+        for step in x:
+            state = self.cell(step, state)
+        return self.head(state[0])
+
+
+class InPlace(nn.Module):
+    """Chains of writes before and after saves, views, splits and an input that is changed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 16), nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x.clone()
+        y = torch.sigmoid(x)
+        x.mul_(2)
+        left, right = self.a(x + y).chunk(2, dim=1)
+        z = left.contiguous().mul_(1.5).add_(0.5)
+        noise = torch.randn_like(z).mul_(0.1)
+        z = z.exp() * noise
+        z[:, :4] *= right[:, 4:]
+        return self.b(torch.tanh(z).view(-1, 8)).cumsum(0) * torch.arange(1.0, 9)
+
+
+class Attention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            *[nn.TransformerEncoderLayer(16, 2, 32, dropout=0.1, activation="gelu", batch_first=True) for _ in range(2)]
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layers(x)
+
+
+CASES = {
+    "residual": (lambda: nn.Sequential(Residual(), Residual()), (2, 4, 6, 6)),
+    "recurrent": (Recurrent, (30, 3, 8)),
+    "in-place": (InPlace, (5, 8)),
+    "attention": (Attention, (2, 5, 16)),
+}
+PLANS = {
+    "keep": mv.Plan(),
+    "recompute all": mv.Plan(rules={"*": "recompute"}),
+    "swap all": mv.Plan(rules={"*": "swap"}, swap=mv.Swap(min_bytes=0)),
+    "swap when full": mv.Plan(swap=mv.Swap(min_bytes=0, occupancy=0.5, limit="1 KiB", prefetch=1)),
+    "both": mv.Plan(rules={"*": "swap", "*:relu*": "recompute", "*:*mul*": "recompute", "*:*norm*": "recompute"}, swap=mv.Swap(min_bytes=0)),
+}
+
+
+def outcome(model: nn.Module, shape: tuple[int, ...], plan: mv.Plan | None, *, inside: bool) -> tuple[list[torch.Tensor], Engine | None]:
+    model = copy.deepcopy(model)
+    torch.manual_seed(7)
+    x = torch.randn(shape, requires_grad=True)
+    engine = None
+    if plan is None:
+        loss = model(x).square().mean()
+        loss.backward()
+    else:
+        with mv.apply(plan) as engine:
+            loss = model(x).square().mean()
+            if inside:
+                loss.backward()
+        if not inside:
+            loss.backward()
+    return [loss.detach(), x.grad, *[p.grad for p in model.parameters()], *model.buffers(), torch.rand(3)], engine
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["backward after", "backward inside"])
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_same_bits_as_plain_autograd(case: tuple, plan: mv.Plan, *, inside: bool) -> None:
+    make, shape = case
+    torch.manual_seed(1)
+    model = make()
+    want, _ = outcome(model, shape, None, inside=inside)
+    got, engine = outcome(model, shape, plan, inside=inside)
+    assert all(torch.equal(a, b) for a, b in zip(want, got, strict=True))
+    if any(rule.action == "recompute" for rule in plan.rules):
+        assert engine.tally.ops > 0
+    if any(rule.action == "swap" for rule in plan.rules) or (plan.swap and plan.swap.limit):
+        assert engine.swapper.swapped_out > 0
+        assert engine.swapper.swapped_in > 0
+
+
+def test_a_dropped_value_is_really_gone() -> None:
+    saved = []
+
+    class Watching(Engine):
+        def _pack(self, tensor: torch.Tensor) -> object:
+            handle = super()._pack(tensor)
+            if isinstance(handle, Dropped):
+                saved.append(tensor.untyped_storage().nbytes())
+            return handle
+
+    x = torch.randn(1000, requires_grad=True)
+    with Watching(mv.Plan(rules={"*:sigmoid": "recompute"})) as engine:
+        loss = torch.sigmoid(x).sum()
+        live = engine._live()
+    assert saved == [4000]
+    assert live <= 4000 + 4 + 8
+    loss.backward()
+
+
+def test_a_write_to_a_kept_tensor_is_autograds_error() -> None:
+    x = torch.randn(4, requires_grad=True)
+    with mv.apply(mv.Plan()):
+        y = x.exp()
+        loss = y.sum()
+        with torch.no_grad():
+            y.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+def test_a_parameter_changed_before_backward_is_an_error_not_a_wrong_gradient() -> None:
+    layer = nn.Linear(4, 4)
+    with mv.apply(mv.Plan(rules={"*": "recompute"})):
+        loss = torch.tanh(layer(torch.randn(2, 4))).sum()
+    with torch.no_grad():
+        layer.weight.add_(1)
+    with pytest.raises(RuntimeError, match="modified in place after the forward pass"):
+        loss.backward()
+
+
+def test_apply_names_what_it_was_given() -> None:
+    with pytest.raises(ValueError, match="apply takes a Plan"):
+        mv.apply("heuristics")
