@@ -107,7 +107,7 @@ class Engine(TorchDispatchMode):
         modules: dict[str, nn.Module] | None = None,
         *,
         limit: int | None = None,
-        live: Callable[[], int] | None = None,
+        resident: int = 0,
         on_save: Callable[[torch.Tensor], None] = lambda _tensor: None,
     ) -> None:
         super().__init__()
@@ -117,8 +117,8 @@ class Engine(TorchDispatchMode):
         self.on_save = on_save
         self.swapper: Swapper | None = None
         self._limit = limit
-        self._live = live or self._tracked_live
-        self._tracked = 0
+        self._live = self._tracked_live
+        self._tracked = resident
         self._cells: dict[int, tuple[weakref.ref[torch.UntypedStorage], Cell]] = {}
         self._hooks = torch.autograd.graph.saved_tensors_hooks(self._pack, lambda saved: saved.unpack())
         self._tracing = any(rule.action is Action.RECOMPUTE for rule in plan.rules)
@@ -135,6 +135,10 @@ class Engine(TorchDispatchMode):
         self._hooks.__exit__(*error)
         self.scope.__exit__(*error)
         self._cells.clear()
+
+    def use_live(self, live: Callable[[], int]) -> None:
+        """Ask a meter how many bytes are live, instead of counting the storages that the engine has seen."""
+        self._live = live
 
     def _tracked_live(self) -> int:
         return self._tracked
@@ -170,9 +174,7 @@ class Engine(TorchDispatchMode):
             return known[1]
         cell = Cell(nbytes=storage.nbytes())
         if compat.plain(tensor) and tensor.is_leaf:
-            self._busy = True
-            cell.leaf, cell.leaf_version, cell.replayable = tensor.detach(), tensor._version, True  # noqa: SLF001
-            self._busy = False
+            cell.leaf, cell.replayable = tensor, True
         self._track(storage, cell)
         return cell
 
@@ -217,6 +219,8 @@ class Engine(TorchDispatchMode):
             if not cell.replayable or (cell.uninitialised and not covered and not traits.name.startswith("aten::empty")):
                 return None
             cell.read = True
+            if cell.leaf is not None and cell.leaf_version is None:
+                cell.leaf_version = cell.leaf._version  # noqa: SLF001
             reads[cell] = None
 
         def refer(argument: Any) -> Any:  # noqa: ANN401
@@ -271,9 +275,7 @@ class Engine(TorchDispatchMode):
     def _leave(self, cell: Cell, tensor: torch.Tensor, traits: compat.Traits) -> None:
         """Hold what a factory made: others may write to it out of sight before it is used."""
         if compat.plain(tensor) and not traits.name.startswith("aten::empty"):
-            self._busy = True
-            cell.leaf, cell.leaf_version, cell.replayable = tensor.detach(), tensor._version, True  # noqa: SLF001
-            self._busy = False
+            cell.leaf, cell.replayable = tensor, True
 
     def _overwrite(self, tensor: torch.Tensor, traits: compat.Traits, node: Node | None, nth: int) -> None:
         storage = tensor.untyped_storage()
@@ -281,14 +283,13 @@ class Engine(TorchDispatchMode):
         new = Cell(key=self.scope.key(traits.name, 0, nth), nbytes=storage.nbytes())
         if old.key is None or node is None or old not in node.written:
             new.key = old.key
-            if old.leaf is not None and compat.plain(tensor) and old.key is None:
-                self._busy = True
-                new.leaf, new.replayable = tensor.detach(), True
-                new.leaf_version = tensor._version + 1  # noqa: SLF001 - the version counter moves when the op has returned
-                self._busy = False
+            if old.leaf is not None and old.key is None and compat.plain(tensor) and tensor.is_leaf and not torch.is_grad_enabled():
+                new.leaf, new.replayable = tensor, True
         else:
             new.node, new.replayable = node, True
             node.replaced = (*node.replaced, (old, new))
+        if old.leaf is tensor or not old.read:
+            old.leaf = None
         self._track(storage, new)
 
     # what autograd saves

@@ -30,7 +30,8 @@ class Cell:
     nbytes: int = 0
     node: Node | None = None
     leaf: torch.Tensor | None = None
-    leaf_version: int = 0
+    leaf_version: int | None = None
+    """Its version when a recipe first read it."""
     replayable: bool = False
     uninitialised: bool = False
     read: bool = False

@@ -145,9 +145,9 @@ def test_a_write_to_a_kept_tensor_is_autograds_error() -> None:
 
 
 def test_a_parameter_changed_before_backward_is_an_error_not_a_wrong_gradient() -> None:
-    layer = nn.Linear(4, 4)
+    layer, x = nn.Linear(4, 4), torch.randn(2, 4)
     with mv.apply(mv.Plan(rules={"*": "recompute"})):
-        loss = torch.tanh(layer(torch.randn(2, 4))).sum()
+        loss = torch.tanh(layer(x)).sum()
     with torch.no_grad():
         layer.weight.add_(1)
     with pytest.raises(RuntimeError, match="modified in place after the forward pass"):

@@ -1,0 +1,203 @@
+"""Live bytes after each op of a whole step, from the storages that are alive."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from memviz.core.events import Sample, Samples
+from memviz.core.failure import Cancelled, OutOfMemoryError, out_of_memory
+from memviz.core.timeline import Holder, Timeline
+from memviz.core.trace import Category, Phase
+from memviz.pytorch import compat
+from memviz.pytorch.recipes import tensors_in
+from memviz.pytorch.scope import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from memviz.core.events import Event
+    from memviz.pytorch.step import TrainStep
+
+
+@dataclass(slots=True, eq=False)
+class Held:
+    """One storage: how large it is, what it is for, who made it, and over which ops it lived."""
+
+    nbytes: int
+    category: Category
+    key: str
+    module: str
+    op: str
+    born: int
+    gone: int | None = None
+    reference: weakref.ref[torch.UntypedStorage] | None = None
+
+    def holder(self) -> Holder:
+        """As a line of who holds the peak."""
+        return Holder(key=self.key, module=self.module, op=self.op, source=None, nbytes=self.nbytes, category=self.category)
+
+
+class Meter(TorchDispatchMode):
+    """Follows every storage that is alive during one step. Times include the metering; plain steps give the real ones."""
+
+    def __init__(
+        self,
+        step: TrainStep,
+        *,
+        limit: int | None = None,
+        on_event: Callable[[Event], None] = lambda _event: None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> None:
+        super().__init__()
+        self.scope = Scope(step.modules)
+        self.live = 0
+        self.phases: list[Phase] = []
+        self.modules: list[str] = []
+        self.seconds: list[float] = []
+        self._step = step
+        self._limit = limit
+        self._on_event, self._cancelled = on_event, cancelled
+        self._held: dict[int, Held] = {}
+        self._all: list[Held] = []
+        self._optimizing = False
+        self._samples: list[Sample] = []
+        self._sent = self._start = time.perf_counter()
+        self._hooks: list[Any] = []
+
+    def __enter__(self) -> Self:
+        self._start = time.perf_counter()
+        self._register()
+        self.scope.__enter__()
+        self._hooks = [
+            register_optimizer_step_pre_hook(lambda *_: self._set_optimizing(on=True)),
+            register_optimizer_step_post_hook(lambda *_: self._set_optimizing(on=False)),
+            *[p.register_post_accumulate_grad_hook(self._gradient) for p in self._step.parameters().values() if p.requires_grad],
+        ]
+        return super().__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        for hook in self._hooks:
+            hook.remove()
+        self.scope.__exit__(*error)
+        self._register()
+        self._flush()
+
+    def _set_optimizing(self, *, on: bool) -> None:
+        self._optimizing = on
+
+    def _register(self) -> None:
+        """Give what outlives the step its category: before the step, and for what the step made, after it."""
+        named = [(Category.PARAMETER, self._step.parameters()), (Category.BUFFER, self._step.buffers())]
+        gradients = {name: p.grad for name, p in self._step.parameters().items() if p.grad is not None}
+        states = {f"{i}": tensor for i, tensor in enumerate(tensors_in([dict(o.state) for o in self._step.optimizers]))}
+        inputs = {f"inputs.{i}": tensor for i, tensor in enumerate(tensors_in(self._step.inputs))}
+        named += [(Category.GRADIENT, gradients), (Category.OPTIMIZER_STATE, states), (Category.INPUT, inputs)]
+        for category, tensors in named:
+            for name, tensor in tensors.items():
+                self._see(tensor, category, name, "", category.value, born=-1).category = category
+
+    def _gradient(self, parameter: torch.Tensor) -> None:
+        if parameter.grad is not None:
+            self._see(parameter.grad, Category.GRADIENT, "", "", "gradient", born=len(self.seconds)).category = Category.GRADIENT
+
+    def saved(self, tensor: torch.Tensor) -> None:
+        """Autograd saved this tensor: what was a temporary is an activation."""
+        held = self._held.get(tensor.untyped_storage()._cdata)  # noqa: SLF001
+        if held is not None and held.category is Category.TEMPORARY:
+            held.category = Category.ACTIVATION
+
+    def _see(self, tensor: torch.Tensor, category: Category, key: str, module: str, op: str, *, born: int) -> Held:
+        storage = tensor.untyped_storage()
+        name, nbytes = storage._cdata, storage.nbytes()  # noqa: SLF001
+        held = self._held.get(name)
+        if held is not None and held.reference is not None and held.reference() is storage:
+            if held.nbytes != nbytes:
+                self._end(held)
+                held = None
+            else:
+                return held
+        held = Held(nbytes, category, key, module, op, born)
+        held.reference = weakref.ref(storage, lambda _reference, held=held: self._end(held))
+        self._held[name] = held
+        self._all.append(held)
+        self.live += nbytes
+        return held
+
+    def _end(self, held: Held) -> None:
+        if held.gone is None:
+            held.gone = len(self.seconds)
+            self.live -= held.nbytes
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
+        result = func(*args, **(kwargs or {}))
+        if not isinstance(func, torch._ops.OpOverload):  # noqa: SLF001
+            return result
+        if self._cancelled():
+            raise Cancelled
+        name = compat.traits(func).name
+        nth = self.scope.frame.count(name)
+        before = self.live
+        for position, tensor in enumerate(tensors_in(result)):
+            if tensor.layout is torch.strided and tensor.device.type != "meta":
+                key = self.scope.key(name, position, nth)
+                self._see(tensor, Category.TEMPORARY, str(key), key.module, name, born=len(self.seconds))
+        self._mark(name, self.live - before)
+        return result
+
+    def _mark(self, name: str, requested: int) -> None:
+        phase = Phase.OPTIMIZER if self._optimizing else Phase.BACKWARD if compat.in_backward() else Phase.FORWARD
+        if self.phases and phase is Phase.FORWARD and self.phases[-1] is not Phase.FORWARD and not torch.is_grad_enabled():
+            phase = self.phases[-1]
+        self.phases.append(phase)
+        self.modules.append(self.scope.frame.path)
+        self.seconds.append(time.perf_counter() - self._start)
+        if self._limit is not None and self.live > self._limit:
+            holders = tuple(held.holder() for held in sorted(self._alive(), key=lambda held: -held.nbytes)[:10])
+            raise OutOfMemoryError(
+                out_of_memory(
+                    module=self.scope.frame.path, op=name, requested=requested, live=self.live - requested, limit=self._limit, holders=holders
+                )
+            )
+        nbytes = {Category.TEMPORARY: self.live}
+        self._samples.append(Sample(op=len(self.seconds) - 1, seconds=self.seconds[-1], phase=phase, nbytes=nbytes))
+        if time.perf_counter() - self._sent > 0.1:  # noqa: PLR2004 - ten updates a second are what a person sees
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._samples:
+            self._on_event(Samples(samples=tuple(self._samples)))
+            self._samples = []
+        self._sent = time.perf_counter()
+
+    def _alive(self) -> list[Held]:
+        return [held for held in self._all if held.gone is None]
+
+    def timeline(self, device: str) -> Timeline:
+        """What was measured. Each storage counts from the op that made it to the op during which it went."""
+        count = len(self.seconds)
+        changes = {category: np.zeros(count + 1, np.int64) for category in Category}
+        for held in self._all:
+            changes[held.category][min(max(held.born, 0), count)] += held.nbytes
+            changes[held.category][count if held.gone is None else min(held.gone, count)] -= held.nbytes
+        columns = {category: change[:count].cumsum() for category, change in changes.items() if change[:count].any()}
+        timeline = Timeline(
+            predicted=False,
+            device=device,
+            seconds=np.array(self.seconds),
+            nbytes=columns,
+            phases=tuple(self.phases),
+            modules=tuple(self.modules),
+        )
+        at = timeline.peak_index
+        live = [held for held in self._all if max(held.born, 0) <= at and (held.gone is None or held.gone > at)]
+        holders = tuple(held.holder() for held in sorted(live, key=lambda held: -held.nbytes)[:50])
+        return Timeline(**{**{name: getattr(timeline, name) for name in timeline.__dataclass_fields__}, "holders": holders})
