@@ -176,7 +176,9 @@ class _Step:
             self.waiting.remove(value)
 
     def _recompute(self, target: int) -> None:
-        ops = chain(self.trace, target, self._held) or ()
+        producer = self.trace.values[target].producer
+        # Where a kept value that the recipe reads is gone by now, the last op stands in for the chain.
+        ops = chain(self.trace, target, self._held) or ((producer,) if producer is not None else ())
         reader = {value: op for op in ops for value in self.trace.ops[op].inputs}
         transient: set[int] = set()
         for index in ops:
@@ -214,6 +216,8 @@ class _Step:
 
     def _send(self, value_id: int, index: int) -> None:
         value = self.trace.values[value_id]
+        if value_id not in self.ledger:
+            return
         start = max(self.clock, self.out_free)
         self.out_free = start + value.nbytes / self.machine.swap_out
         self.out[value_id] = self.out_free
