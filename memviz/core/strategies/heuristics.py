@@ -1,6 +1,7 @@
 """Free recompute (E3): drop what a few cheap ops make again from values that are held anyway."""
 
 from collections import defaultdict
+from dataclasses import replace
 
 from memviz.core.derive import chain, held_anyway
 from memviz.core.keys import Key
@@ -75,21 +76,30 @@ def rules(trace: Trace) -> tuple[Rule, ...]:
         text = trace.values[value_id].key
         if "@" in text:
             key = Key.parse(text)
-            sites[key.site][key] = value_id in dropped
+            sites[key.site][key] = sites[key.site].get(key, True) and value_id in dropped
     found: list[Rule] = []
     for keys in sites.values():
-        first = next(iter(keys))
         if all(keys.values()):
-            found.append(_rule(first, f"*.{first.nth}"))
+            found.append(_site_rule(next(iter(keys)), Action.RECOMPUTE))
         else:
-            found.extend(_rule(key, f"{key.call}.{key.nth}") for key, drop in keys.items() if drop)
-    return tuple(found)
+            found.extend(_key_rule(key, Action.RECOMPUTE) for key, drop in keys.items() if drop)
+    ruled = {key.site for keys in sites.values() for key, drop in keys.items() if drop}
+    stays = [key for keys in sites.values() for key, drop in keys.items() if not drop]
+    return (*found, *(_key_rule(key, Action.KEEP) for key in stays if _inside(key, ruled)))
 
 
-def _rule(key: Key, call: str) -> Rule:
-    # The module part of a pattern matches what is inside the module too; for other saved values of the same op there this
-    # would be wrong, so the caller's trace decides: see ``recomputed``.
-    return Rule(pattern=f"{_literal(key.module)}:{_literal(key.op)}#{key.output}@{call}", action=Action.RECOMPUTE)
+def _inside(key: Key, ruled: set[str]) -> bool:
+    """Whether the rule of a module around the key's would match it too, as patterns match what is inside a module."""
+    parts = key.module.split(".")
+    return any(replace(key, module=".".join(parts[:depth])).site in ruled for depth in range(1, len(parts)))
+
+
+def _site_rule(key: Key, action: Action) -> Rule:
+    return Rule(pattern=f"{_literal(key.module)}:{_literal(key.op)}#{key.output}@*.{key.nth}", action=action)
+
+
+def _key_rule(key: Key, action: Action) -> Rule:
+    return Rule(pattern=f"{_literal(key.module)}:{_literal(key.op)}#{key.output}@{key.call}.{key.nth}", action=action)
 
 
 def _literal(text: str) -> str:
