@@ -13,6 +13,8 @@ class Ledger:
         self.live = 0
         self._slots: dict[int, list[int]] = {}
         self._slot_of: dict[int, int] = {}
+        self.history: list[tuple[int, list[int]]] = []
+        """Each change: a storage and the values that it then held."""
 
     def __contains__(self, value: int) -> bool:
         return value in self._slot_of
@@ -37,14 +39,16 @@ class Ledger:
                 size = max(self.trace.values[value].nbytes for value in members)
                 self.nbytes[self.trace.values[members[-1]].category] += sign * size
                 self.live += sign * size
+        self.history.append((slot, values))
         if values:
             self._slots[slot] = values
         else:
             self._slots.pop(slot, None)
 
-    def holders(self) -> list[Value]:
-        """The newest live version of each storage."""
-        return [self.trace.values[members[-1]] for members in self._slots.values()]
+    def holders(self, changes: int) -> list[Value]:
+        """The newest live version of each storage after that many changes."""
+        slots = dict(self.history[:changes])
+        return [self.trace.values[members[-1]] for members in slots.values() if members]
 
 
 def summed_holders(trace: Trace, values: list[Value]) -> tuple[Holder, ...]:

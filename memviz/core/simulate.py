@@ -84,7 +84,7 @@ class _Step:
         self.transfers: list[Transfer] = []
         self.rows: list[tuple[float, dict, Op]] = []  # type: ignore[type-arg]
         self.recomputed: list[int] = []
-        self.peak, self.peak_values = -1, []  # type: ignore[var-annotated]
+        self.peak, self.peak_changes = -1, 0
         self._schedule()
 
     def _schedule(self) -> None:
@@ -251,7 +251,7 @@ class _Step:
         phase = Phase.BACKWARD if again else op.phase
         self.rows.append((self.clock, dict(self.ledger.nbytes), phase, op.module))  # type: ignore[arg-type]
         if self.ledger.live > self.peak:
-            self.peak, self.peak_values = self.ledger.live, self.ledger.holders()
+            self.peak, self.peak_changes = self.ledger.live, len(self.ledger.history)
 
     def _timeline(self) -> Timeline:
         rows = self.rows
@@ -263,7 +263,7 @@ class _Step:
             nbytes={kind: column for kind, column in columns.items() if column.any()},
             phases=tuple(row[2] for row in rows),  # type: ignore[misc]
             modules=tuple(row[3] for row in rows),  # type: ignore[misc]
-            holders=summed_holders(self.trace, self.peak_values),
+            holders=summed_holders(self.trace, self.ledger.holders(self.peak_changes)),
             transfers=tuple(self.transfers),
             recomputed=tuple(self.recomputed),
         )

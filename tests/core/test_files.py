@@ -53,7 +53,10 @@ def test_saved_file_is_read_back(tmp_path):
         ("[1]", "not ours"),
         ('{"format": "memviz", "version": 2}', "newer memviz .format 2"),
         (dumps(Document(trace=chain_trace()))[:-40], "truncated"),
-        ('{"format": "memviz", "version": 1, "document": {"runs": [{"title": 3}]}}', r"document\.runs\[0\]\.title is '3', but should be text"),
+        (
+            '{"format": "memviz", "version": 1, "document": {"runs": [{"title": 3}]}}',
+            r"document\.runs\[0\]\.title is '3', but should be text",
+        ),
     ],
 )
 def test_errors(text, words):
