@@ -1,0 +1,106 @@
+"""Free recompute (E3): drop what a few cheap ops make again from values that are held anyway."""
+
+from collections import defaultdict
+from dataclasses import replace
+
+from memviz.core.derive import chain, held_anyway
+from memviz.core.keys import Key
+from memviz.core.plan import Action, Rule
+from memviz.core.trace import PERSISTENT, Trace, Value
+
+MAX_OPS = 16
+"""Most ops that one value may cost. It keeps a recurrence from unrolling to its start."""
+
+MIN_BYTES = 1024
+"""What is smaller stays: there is nothing to gain."""
+
+CHEAP = frozenset(
+    """
+    abs add addcdiv addcmul bernoulli bitwise_and bitwise_not bitwise_or bitwise_xor cat celu ceil clamp clamp_max clamp_min clone
+    contiguous copy cos cumsum div dropout elu empty_like eq erf exp expand expm1 fill floor full full_like ge gelu glu gt
+    hardshrink hardsigmoid hardswish hardtanh index_select le leaky_relu lerp log log1p log2 log_sigmoid_forward logical_and
+    logical_not logical_or lt masked_fill maximum mean minimum mish mul ne neg new_empty new_full new_zeros ones_like pow
+    reciprocal relu remainder repeat roll round rsqrt rsub scalar_tensor select_backward sigmoid sign silu sin softplus split
+    sqrt square stack sub sum tan tanh threshold to _to_copy tril triu unbind var var_mean where zero zeros zeros_like
+    native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_functional cudnn_batch_norm miopen_batch_norm
+    _batch_norm_with_update native_group_norm native_layer_norm _fused_rms_norm
+    native_dropout _softmax _log_softmax _safe_softmax uniform normal arange empty
+    avg_pool2d constant_pad_nd max_pool2d_with_indices
+    """.split()
+)
+"""Ops whose time is that of reading and writing their operands, by name without ``aten::`` and the in-place underscore."""
+
+
+def cheap(name: str) -> bool:
+    """Whether running the op again costs little beside matmuls and convolutions."""
+    return name.removeprefix("aten::").rstrip("_") in CHEAP
+
+
+def recomputed(trace: Trace) -> frozenset[int]:
+    """Ids of the saved values to recompute."""
+    anyway = held_anyway(trace)
+    dropped: set[int] = set()
+
+    def held(value: int) -> bool:
+        return value in anyway or (value in trace.saves_of and value not in dropped)
+
+    for value_id in sorted(trace.saves_of):
+        if not _worth_dropping(trace, trace.values[value_id]):
+            continue
+        dropped.add(value_id)  # Values before it are decided, so what its chain reads does not change any more.
+        ops = chain(trace, value_id, held, MAX_OPS)
+        if not ops or not all(cheap(trace.ops[op].name) for op in ops):
+            dropped.discard(value_id)
+    return frozenset(dropped)
+
+
+def _worth_dropping(trace: Trace, value: Value) -> bool:
+    unpacked = [index for save in trace.saves_of[value.id] for index in save.unpacked]
+    return (
+        value.category not in PERSISTENT
+        and value.producer is not None
+        and "@" in value.key
+        and value.nbytes >= MIN_BYTES
+        and not value.dtype.endswith(("bool", "int8"))
+        # Something other than autograd holds it until it is used: a second copy would only be added.
+        and (not unpacked or value.released <= min(unpacked))
+        and value.released < value.freed
+    )
+
+
+def rules(trace: Trace) -> tuple[Rule, ...]:
+    """One rule for each site whose calls all agree, one for each key elsewhere."""
+    dropped = recomputed(trace)
+    sites: dict[str, dict[Key, bool]] = defaultdict(dict)
+    for value_id in trace.saves_of:
+        text = trace.values[value_id].key
+        if "@" in text:
+            key = Key.parse(text)
+            sites[key.site][key] = sites[key.site].get(key, True) and value_id in dropped
+    found: list[Rule] = []
+    for keys in sites.values():
+        if all(keys.values()):
+            found.append(_site_rule(next(iter(keys)), Action.RECOMPUTE))
+        else:
+            found.extend(_key_rule(key, Action.RECOMPUTE) for key, drop in keys.items() if drop)
+    ruled = {key.site for keys in sites.values() for key, drop in keys.items() if drop}
+    stays = [key for keys in sites.values() for key, drop in keys.items() if not drop]
+    return (*found, *(_key_rule(key, Action.KEEP) for key in stays if _inside(key, ruled)))
+
+
+def _inside(key: Key, ruled: set[str]) -> bool:
+    """Whether the rule of a module around the key's would match it too, as patterns match what is inside a module."""
+    parts = key.module.split(".")
+    return any(replace(key, module=".".join(parts[:depth])).site in ruled for depth in range(1, len(parts)))
+
+
+def _site_rule(key: Key, action: Action) -> Rule:
+    return Rule(pattern=f"{_literal(key.module)}:{_literal(key.op)}#{key.output}@*.{key.nth}", action=action)
+
+
+def _key_rule(key: Key, action: Action) -> Rule:
+    return Rule(pattern=f"{_literal(key.module)}:{_literal(key.op)}#{key.output}@{key.call}.{key.nth}", action=action)
+
+
+def _literal(text: str) -> str:
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in text)
