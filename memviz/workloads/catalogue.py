@@ -20,7 +20,7 @@ _REVNET = (
     _SEED,
 )
 _LSTM = (
-    Parameter(name="length", default=200, help="Steps in the sequence.", minimum=1),
+    Parameter(name="length", default=400, help="Steps in the sequence.", minimum=1),
     Parameter(name="units", default=256, help="Width of the cell's state.", minimum=1),
     _batch(32),
     Parameter(name="layers", default=1, help="Cells on top of each other.", minimum=1, maximum=16),
@@ -38,7 +38,7 @@ _TRANSFORMER = (
     Parameter(name="width", default=128, help="Width of the model, a multiple of heads.", minimum=1),
     Parameter(name="heads", default=4, help="Attention heads.", minimum=1),
     Parameter(name="length", default=128, help="Tokens in a sequence.", minimum=1),
-    _batch(16),
+    _batch(32),
     Parameter(name="dropout", default=0.1, help="Chance that a number is dropped.", minimum=0.0, maximum=0.9),
     _SEED,
 )
@@ -52,7 +52,7 @@ def revnet(
     return Workload(name="revnet", title="RevNet", parameters=_REVNET, settings=settings, device=device)
 
 
-def lstm(*, length: int = 200, units: int = 256, batch: int = 32, layers: int = 1, seed: int = 0, device: str = "auto") -> Workload:
+def lstm(*, length: int = 400, units: int = 256, batch: int = 32, layers: int = 1, seed: int = 0, device: str = "auto") -> Workload:
     """A long LSTM: one cell a layer, applied in a Python loop, so that memory grows with length."""
     settings = {"length": length, "units": units, "batch": batch, "layers": layers, "seed": seed}
     return Workload(name="lstm", title="Long LSTM", parameters=_LSTM, settings=settings, device=device)
@@ -70,7 +70,7 @@ def transformer(  # noqa: PLR0913 - keyword-only, one for each parameter
     width: int = 128,
     heads: int = 4,
     length: int = 128,
-    batch: int = 16,
+    batch: int = 32,
     dropout: float = 0.1,
     seed: int = 0,
     device: str = "auto",
