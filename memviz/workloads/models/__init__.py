@@ -1,0 +1,1 @@
+"""The models of the workloads; importing one loads torch."""
