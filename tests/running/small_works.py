@@ -24,9 +24,7 @@ def a_run(title: str) -> Run:
         phases=(Phase.FORWARD,),
         modules=("",),
     )
-    return Run(
-        title=title, plan=Plan(), timeline=timeline, step_seconds=(0.5,), loss=1.0, gradients=Gradients(agreement=Agreement.EXACT)
-    )
+    return Run(title=title, plan=Plan(), timeline=timeline, step_seconds=(0.5,), loss=1.0, gradients=Gradients(agreement=Agreement.EXACT))
 
 
 def streams(request: Request, workload_name, on_event, cancelled):

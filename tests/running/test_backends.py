@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memviz.core.events import Failed, Finished, Progress, Recorded, Request, Samples
+from memviz.core.events import Failed, Finished, Recorded, Request, Samples
 from memviz.core.failure import Cause
 from memviz.core.plan import Plan
 from memviz.running import ProcessBackend, ThreadBackend
@@ -123,10 +123,14 @@ def test_a_closed_backend_says_so(backend):
         backend.start(asking("streams"), print)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_listener_that_raises_leaves_nobody_waiting(process):
+def test_a_listener_that_raises_leaves_nobody_waiting(process, monkeypatch):
+    reported = threading.Event()
+    monkeypatch.setattr(threading, "excepthook", lambda _: reported.set())
+
     def listener(event):
-        raise RuntimeError("the listener's own")
+        msg = "the listener's own"
+        raise RuntimeError(msg)
 
     assert process.start(asking("streams"), listener).wait(SECONDS)
+    assert reported.wait(SECONDS)
     assert isinstance(events_of(process, asking("streams"))[-1], Recorded)
