@@ -1,0 +1,136 @@
+"""What comes back for each thing that can happen to a request; the same for the process and, where it applies, the thread."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from memviz.core.events import Failed, Finished, Recorded, Request, Samples
+from memviz.core.failure import Cause
+from memviz.core.plan import Plan
+from memviz.running import ProcessBackend, ThreadBackend
+
+SECONDS = 60
+
+
+@pytest.fixture
+def process(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    backend = ProcessBackend("small", work="small_works:by_parameter", patience=2)
+    yield backend
+    backend.close()
+
+
+@pytest.fixture
+def thread(monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    from small_works import by_parameter
+
+    backend = ThreadBackend(lambda request, on_event, cancelled: by_parameter(request, "small", on_event, cancelled))
+    yield backend
+    backend.close()
+
+
+@pytest.fixture(params=["process", "thread"])
+def backend(request):
+    return request.getfixturevalue(request.param)
+
+
+def asking(does: str, plan: Plan | None = None) -> Request:
+    return Request(plan=plan, parameters={"does": does})
+
+
+def events_of(backend, request) -> list:
+    events = []
+    job = backend.start(request, events.append)
+    assert job.wait(SECONDS)
+    assert job.done
+    return events
+
+
+def test_a_run_streams_its_samples_and_ends_with_the_run(backend):
+    *samples, last = events_of(backend, asking("streams", Plan()))
+    assert [sample.op for event in samples for sample in event.samples] == [0, 1, 2]
+    assert all(isinstance(event, Samples) for event in samples)
+    assert isinstance(last, Finished)
+    assert last.run.peak == 7
+
+
+def test_a_request_without_a_plan_ends_with_the_trace(backend):
+    last = events_of(backend, asking("streams"))[-1]
+    assert isinstance(last, Recorded)
+    assert last.trace.title == "small"
+
+
+@pytest.mark.parametrize(
+    ("does", "cause", "words"),
+    [("raises_memory_error", Cause.OUT_OF_MEMORY, "out of memory"), ("raises_value_error", Cause.ERROR, "length is at least 1, not 0")],
+)
+def test_what_the_work_raises_is_a_failure_and_the_next_request_works(backend, does, cause, words):
+    (failed,) = events_of(backend, asking(does))
+    assert isinstance(failed, Failed)
+    assert failed.failure.cause is cause
+    assert words in failed.failure.message
+    assert does in failed.failure.details
+    assert isinstance(events_of(backend, asking("streams"))[-1], Recorded)
+
+
+@pytest.mark.parametrize(("does", "words"), [("kills_itself", "signal 9 (SIGKILL)"), ("exits", "exit code 3")])
+def test_the_death_of_the_process_is_a_failure_and_the_next_request_starts_another(process, does, words):
+    (failed,) = events_of(process, asking(does))
+    assert failed.failure.cause is Cause.DIED
+    assert words in failed.failure.message
+    assert isinstance(events_of(process, asking("streams"))[-1], Recorded)
+
+
+def test_the_process_stays_warm_from_one_request_to_the_next(process):
+    first, second = (events_of(process, asking("streams", Plan()))[-1].run.title for _ in range(2))
+    assert first == second
+
+
+def test_cancelling_stops_the_work_and_keeps_the_process(backend):
+    moving, events = threading.Event(), []
+    job = backend.start(asking("loops"), lambda event: (events.append(event), moving.set()))
+    assert moving.wait(SECONDS)
+    assert not job.done
+    job.cancel()
+    assert job.wait(SECONDS)
+    assert events[-1].failure.cause is Cause.CANCELLED
+    assert isinstance(events_of(backend, asking("streams"))[-1], Recorded)
+
+
+def test_a_newer_request_cancels_the_older(backend):
+    older = []
+    job = backend.start(asking("loops"), older.append)
+    assert isinstance(events_of(backend, asking("streams"))[-1], Recorded)
+    assert job.done
+    assert older[-1].failure.cause is Cause.CANCELLED
+
+
+def test_work_that_does_not_hear_is_killed(process):
+    moving, events = threading.Event(), []
+    job = process.start(asking("is_stuck"), lambda event: (events.append(event), moving.set()))
+    assert moving.wait(SECONDS)
+    job.cancel()
+    assert job.wait(20)
+    assert events[-1].failure.cause is Cause.CANCELLED
+    assert isinstance(events_of(process, asking("streams"))[-1], Recorded)
+
+
+def test_a_closed_backend_says_so(backend):
+    backend.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        backend.start(asking("streams"), print)
+
+
+def test_a_listener_that_raises_leaves_nobody_waiting(process, monkeypatch):
+    reported = threading.Event()
+    monkeypatch.setattr(threading, "excepthook", lambda _: reported.set())
+
+    def listener(event):
+        msg = "the listener's own"
+        raise RuntimeError(msg)
+
+    assert process.start(asking("streams"), listener).wait(SECONDS)
+    assert reported.wait(SECONDS)
+    assert isinstance(events_of(process, asking("streams"))[-1], Recorded)
