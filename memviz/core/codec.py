@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 
-Json: TypeAlias = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 T = TypeVar("T")
 
 
@@ -76,7 +76,7 @@ def _misfit(where: str, wanted: str, data: object) -> FormatError:
     return FormatError(f"{where} is {str(data)[:40]!r}, but should be {wanted}")
 
 
-def _read(hint: Any, data: object, where: str) -> Any:  # noqa: ANN401, PLR0911 - one line for each kind of type
+def _read(hint: Any, data: object, where: str) -> Any:
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         return _read_union(args, data, where)
@@ -95,7 +95,7 @@ def _read(hint: Any, data: object, where: str) -> Any:  # noqa: ANN401, PLR0911 
     return _read_scalar(hint, data, where)
 
 
-def _fail(where: str, wanted: str, data: object) -> Any:  # noqa: ANN401
+def _fail(where: str, wanted: str, data: object) -> Any:
     raise _misfit(where, wanted, data)
 
 
@@ -116,7 +116,7 @@ def _read_array(dtype: type[np.generic], data: object, where: str) -> np.ndarray
     return np.array([_read_scalar(scalar, entry, where) for entry in _list(data, where)], dtype)
 
 
-def _read_scalar(hint: Any, data: object, where: str) -> object:  # noqa: ANN401
+def _read_scalar(hint: Any, data: object, where: str) -> object:
     if isinstance(hint, type) and issubclass(hint, Enum):
         names = [member.value for member in hint]
         return hint(data) if data in names else _fail(where, f"one of {', '.join(names)}", data)

@@ -58,5 +58,5 @@ def out_of_memory(*, module: str, op: str, requested: int, live: int, limit: int
     )
 
 
-class Cancelled(Exception):  # noqa: N818 - like asyncio.CancelledError, the end of a wish and not an error
+class Cancelled(Exception):
     """The step was stopped between two ops because nobody waits for it any more."""

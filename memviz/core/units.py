@@ -34,7 +34,7 @@ def format_bytes(nbytes: float) -> str:
     """
     size = float(nbytes)
     for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(size) < 1024:  # noqa: PLR2004
+        if abs(size) < 1024:
             return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1024
     return f"{size:.1f} TiB"
@@ -48,4 +48,4 @@ def format_seconds(seconds: float) -> str:
     """
     if seconds >= 1:
         return f"{seconds:.2f} s"
-    return f"{seconds * 1e3:.1f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.0f} µs"  # noqa: PLR2004
+    return f"{seconds * 1e3:.1f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.0f} µs"

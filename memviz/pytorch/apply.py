@@ -27,18 +27,18 @@ class Kept:
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.tensor = tensor
-        self.version = None if tensor.is_inference() else tensor._version  # noqa: SLF001
+        self.version = None if tensor.is_inference() else tensor._version
 
     def storage(self) -> torch.UntypedStorage | None:
         """Its storage, unless it has been overwritten."""
-        return self.tensor.untyped_storage() if self.tensor._version == self.version else None  # noqa: SLF001
+        return self.tensor.untyped_storage() if self.tensor._version == self.version else None
 
     def unpack(self) -> torch.Tensor:
         """The tensor; RuntimeError if it was modified in place since it was saved."""
-        if self.version is not None and self.tensor._version != self.version:  # noqa: SLF001
+        if self.version is not None and self.tensor._version != self.version:
             msg = (
                 f"one of the variables needed for gradient computation has been modified by an inplace operation: "
-                f"{tuple(self.tensor.shape)} is at version {self.tensor._version}; expected version {self.version}"  # noqa: SLF001
+                f"{tuple(self.tensor.shape)} is at version {self.tensor._version}; expected version {self.version}"
             )
             raise RuntimeError(msg)
         return self.tensor
@@ -56,7 +56,7 @@ class Swapped:
     def unpack(self) -> torch.Tensor:
         """The tensor, fetched if it has left; RuntimeError if it was modified in place since it was saved."""
         source = self.slot.source
-        if source is not None and source._version != self.slot.version:  # noqa: SLF001
+        if source is not None and source._version != self.slot.version:
             Kept.unpack(_stale(source, self.slot.version))
         return self.view.on(self.slot.storage())
 
@@ -143,9 +143,9 @@ class Engine(TorchDispatchMode):
     def _tracked_live(self) -> int:
         return self._tracked
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if self._busy or compat.in_backward() or not isinstance(func, torch._ops.OpOverload):  # noqa: SLF001
+        if self._busy or compat.in_backward() or not isinstance(func, torch._ops.OpOverload):
             return func(*args, **kwargs)
         traits = compat.traits(func)
         written = self._written(traits, args, kwargs)
@@ -156,7 +156,7 @@ class Engine(TorchDispatchMode):
 
     # what an op reads and writes
 
-    def _written(self, traits: compat.Traits, args: Any, kwargs: Any) -> list[torch.Tensor]:  # noqa: ANN401
+    def _written(self, traits: compat.Traits, args: Any, kwargs: Any) -> list[torch.Tensor]:
         found = [
             tensor
             for where in traits.writes
@@ -169,7 +169,7 @@ class Engine(TorchDispatchMode):
     def _cell(self, tensor: torch.Tensor) -> Cell:
         """The version of the storage that the tensor shows now; what no seen op made becomes a leaf, or opaque."""
         storage = tensor.untyped_storage()
-        known = self._cells.get(storage._cdata)  # noqa: SLF001
+        known = self._cells.get(storage._cdata)
         if known is not None and known[0]() is storage:
             return known[1]
         cell = Cell(nbytes=storage.nbytes())
@@ -179,7 +179,7 @@ class Engine(TorchDispatchMode):
         return cell
 
     def _track(self, storage: torch.UntypedStorage, cell: Cell) -> None:
-        name = storage._cdata  # noqa: SLF001
+        name = storage._cdata
         known = self._cells.get(name)
         if known is None or known[0]() is not storage:
             self._tracked += cell.nbytes
@@ -189,14 +189,14 @@ class Engine(TorchDispatchMode):
                 if name in cells and cells[name][0] is reference:
                     del cells[name]
                 if (alive := engine()) is not None:
-                    alive._tracked -= nbytes  # noqa: SLF001
+                    alive._tracked -= nbytes
 
             reference = weakref.ref(storage, gone)
         else:
             reference = known[0]
         self._cells[name] = (reference, cell)
 
-    def _node(self, func: Any, traits: compat.Traits, args: Any, kwargs: Any, written: list[torch.Tensor]) -> Node | None:  # noqa: ANN401
+    def _node(self, func: Any, traits: compat.Traits, args: Any, kwargs: Any, written: list[torch.Tensor]) -> Node | None:
         """The recipe of an op, taken before it runs; None if it can't run again."""
         if not self._tracing:
             return None
@@ -220,10 +220,10 @@ class Engine(TorchDispatchMode):
                 return None
             cell.read = True
             if cell.leaf is not None and cell.leaf_version is None:
-                cell.leaf_version = cell.leaf._version  # noqa: SLF001
+                cell.leaf_version = cell.leaf._version
             reads[cell] = None
 
-        def refer(argument: Any) -> Any:  # noqa: ANN401
+        def refer(argument: Any) -> Any:
             if isinstance(argument, torch.Tensor):
                 if id(argument) in scratch:
                     return Scratch(argument.size(), argument.dtype, argument.device)
@@ -247,21 +247,21 @@ class Engine(TorchDispatchMode):
                 self._busy = True
                 flat = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
                 cell.leaf = flat.clone()
-                cell.leaf_version = cell.leaf._version  # noqa: SLF001
+                cell.leaf_version = cell.leaf._version
                 self._busy = False
 
-    def _note(self, traits: compat.Traits, node: Node | None, written: list[torch.Tensor], args: Any, kwargs: Any, result: Any) -> None:  # noqa: ANN401
+    def _note(self, traits: compat.Traits, node: Node | None, written: list[torch.Tensor], args: Any, kwargs: Any, result: Any) -> None:
         """Give each storage that the op made, or wrote to, its new version."""
         nth = self.scope.frame.count(traits.name)
-        seen = {tensor.untyped_storage()._cdata for tensor in tensors_in(args) + tensors_in(kwargs)}  # noqa: SLF001
+        seen = {tensor.untyped_storage()._cdata for tensor in tensors_in(args) + tensors_in(kwargs)}
         for tensor in written:
             self._overwrite(tensor, traits, node, nth)
         made = []
         for position, tensor in enumerate(tensors_in(result)):
             storage = tensor.untyped_storage()
-            if storage._cdata in seen:  # noqa: SLF001
+            if storage._cdata in seen:
                 continue
-            seen.add(storage._cdata)  # noqa: SLF001
+            seen.add(storage._cdata)
             cell = Cell(key=self.scope.key(traits.name, position, nth), nbytes=storage.nbytes(), node=node)
             cell.replayable = node is not None and compat.plain(tensor)
             cell.uninitialised = cell.replayable and traits.name.startswith(("aten::empty", "aten::new_empty"))
@@ -299,7 +299,7 @@ class Engine(TorchDispatchMode):
             return Kept(tensor)
         self.on_save(tensor)
         storage = tensor.untyped_storage()
-        known = self._cells.get(storage._cdata)  # noqa: SLF001
+        known = self._cells.get(storage._cdata)
         if known is None or known[0]() is not storage or known[1].key is None:
             return Kept(tensor)
         cell = known[1]
@@ -326,7 +326,7 @@ class Engine(TorchDispatchMode):
             if self.swapper is None:
                 self.swapper = Swapper(settings, settings.limit or self._limit or _memory(), self._live)
             slot = cell.holder()
-            if not isinstance(slot, Slot) or (slot.source is not None and slot.source._version != slot.version):  # noqa: SLF001
+            if not isinstance(slot, Slot) or (slot.source is not None and slot.source._version != slot.version):
                 slot = self.swapper.add(tensor, now=now)
                 cell.holder = weakref.ref(slot)
             self.swapper.relieve()
@@ -335,7 +335,7 @@ class Engine(TorchDispatchMode):
             self._busy = False
 
 
-def _trains(traits: compat.Traits, args: Any) -> bool:  # noqa: ANN401
+def _trains(traits: compat.Traits, args: Any) -> bool:
     flag = compat.BATCH_NORMS[traits.name]
     return flag is None or bool(args[flag])
 
@@ -350,7 +350,7 @@ def _generator(kwargs: dict[str, Any], device: torch.device) -> torch.Generator 
 
 
 def _memory() -> int:
-    import os  # noqa: PLC0415
+    import os
 
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
@@ -369,5 +369,5 @@ def apply(plan: Plan, model: nn.Module | None = None) -> Engine:
     """
     if not isinstance(plan, Plan):
         msg = f"apply takes a Plan, as in mv.Plan(rules={{'blocks.*:relu': 'recompute'}}), not {plan!r}"
-        raise ValueError(msg)  # noqa: TRY004
+        raise ValueError(msg)
     return Engine(plan, {"": model} if model is not None else None)

@@ -32,7 +32,7 @@ class Traits:
 @cache
 def traits(func: torch._ops.OpOverload) -> Traits:
     """The traits of one operator."""
-    schema = func._schema  # noqa: SLF001
+    schema = func._schema
     writes = [
         argument.name if argument.kwarg_only else position
         for position, argument in enumerate(schema.arguments)
@@ -48,25 +48,25 @@ def traits(func: torch._ops.OpOverload) -> Traits:
 
 def in_backward() -> bool:
     """Whether autograd is running a backward pass on this thread (torch 2.11 - 2.13)."""
-    return torch._C._current_graph_task_id() != -1  # noqa: SLF001
+    return torch._C._current_graph_task_id() != -1
 
 
 @contextmanager
 def below_autograd() -> Iterator[None]:
     """Run ops as a dispatch mode saw them: no autograd, no autocast (torch 2.11 - 2.13)."""
-    with torch.no_grad(), torch._C._AutoDispatchBelowAutograd(), torch._C._DisableAutocast():  # noqa: SLF001
+    with torch.no_grad(), torch._C._AutoDispatchBelowAutograd(), torch._C._DisableAutocast():
         yield
 
 
 def sequence_number() -> int:
     """The number that autograd gives its next node on this thread (torch 2.11 - 2.13)."""
-    return torch.autograd._get_sequence_nr()  # noqa: SLF001
+    return torch.autograd._get_sequence_nr()
 
 
 def backward_sequence_number() -> int | None:
     """The number of the autograd node that is running on this thread, if one is (torch 2.11 - 2.13)."""
-    node = torch._C._current_autograd_node()  # noqa: SLF001
-    return None if node is None else node._sequence_nr()  # noqa: SLF001
+    node = torch._C._current_autograd_node()
+    return None if node is None else node._sequence_nr()
 
 
 def plain(tensor: torch.Tensor) -> bool:
@@ -78,6 +78,6 @@ def plain(tensor: torch.Tensor) -> bool:
         and not tensor.is_conj()
         and not tensor.is_neg()
         and not tensor.is_inference()
-        and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)  # noqa: SLF001
+        and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
         and tensor.device.type != "meta"
     )

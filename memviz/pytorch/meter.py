@@ -111,13 +111,13 @@ class Meter(TorchDispatchMode):
 
     def saved(self, tensor: torch.Tensor) -> None:
         """Autograd saved this tensor: what was a temporary is an activation."""
-        held = self._held.get(tensor.untyped_storage()._cdata)  # noqa: SLF001
+        held = self._held.get(tensor.untyped_storage()._cdata)
         if held is not None and held.category is Category.TEMPORARY:
             held.category = Category.ACTIVATION
 
     def _see(self, tensor: torch.Tensor, category: Category, key: str, module: str, op: str, *, born: int) -> Held:
         storage = tensor.untyped_storage()
-        name, nbytes = storage._cdata, storage.nbytes()  # noqa: SLF001
+        name, nbytes = storage._cdata, storage.nbytes()
         held = self._held.get(name)
         if held is not None and held.reference is not None and held.reference() is storage:
             if held.nbytes != nbytes:
@@ -137,9 +137,9 @@ class Meter(TorchDispatchMode):
             held.gone = len(self.seconds)
             self.live -= held.nbytes
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        if not isinstance(func, torch._ops.OpOverload):  # noqa: SLF001
+        if not isinstance(func, torch._ops.OpOverload):
             return result
         if self._cancelled():
             raise Cancelled
@@ -169,7 +169,7 @@ class Meter(TorchDispatchMode):
             )
         nbytes = {Category.TEMPORARY: self.live}
         self._samples.append(Sample(op=len(self.seconds) - 1, seconds=self.seconds[-1], phase=phase, nbytes=nbytes))
-        if time.perf_counter() - self._sent > 0.1:  # noqa: PLR2004 - ten updates a second are what a person sees
+        if time.perf_counter() - self._sent > 0.1:
             self._flush()
 
     def _flush(self) -> None:

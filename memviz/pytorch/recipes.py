@@ -44,7 +44,7 @@ class Cell:
         if self.cached is not None:
             return self.cached
         if self.leaf is not None:
-            if self.leaf._version != self.leaf_version:  # noqa: SLF001
+            if self.leaf._version != self.leaf_version:
                 msg = (
                     "a tensor that memviz recomputes from was modified in place after the forward pass; call backward before "
                     "you change parameters or inputs, or keep what is computed from them"
@@ -110,7 +110,7 @@ class Node:
         for cell in self.written:
             work[cell] = storages[cell] if cell in last else storages[cell].clone()
 
-        def rebuild(argument: Any) -> Any:  # noqa: ANN401
+        def rebuild(argument: Any) -> Any:
             if isinstance(argument, View):
                 return argument.on(work[argument.cell])
             if isinstance(argument, Scratch):

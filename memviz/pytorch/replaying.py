@@ -31,20 +31,20 @@ class Call:
 
 def call(module: nn.Module, x: Tensor, *, name: str = "the module") -> tuple[Tensor, Call]:
     """module(x), and what it takes to replay that; ValueError if it changes x in place."""
-    version = x._version  # noqa: SLF001 - autograd's own counter has no public name
-    before = {path: (buffer, buffer._version, buffer.clone()) for path, buffer in module.named_buffers()}  # noqa: SLF001
+    version = x._version
+    before = {path: (buffer, buffer._version, buffer.clone()) for path, buffer in module.named_buffers()}
     random = _random_states(x.device)
     modes = tuple(part.training for part in module.modules())
     autocast = torch.is_autocast_enabled(x.device.type), torch.get_autocast_dtype(x.device.type)
     output = module(x)
-    if x._version != version:  # noqa: SLF001
+    if x._version != version:
         msg = f"{name} changes its input in place, which a reversible block still needs; make its first op out of place"
         raise ValueError(msg)
     after = dict(module.named_buffers())
     buffers = {
         path: copy
         for path, (buffer, count, copy) in before.items()
-        if after.get(path) is not buffer or buffer._version != count  # noqa: SLF001
+        if after.get(path) is not buffer or buffer._version != count
     }
     drawn = {device: state for device, state in random.items() if not torch.equal(state, _random_states(x.device)[device])}
     return output, Call(module=module, buffers=buffers, modes=modes, random=drawn, device=x.device, autocast=autocast)

@@ -119,7 +119,7 @@ class _Reversed(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, dy: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[no-untyped-def] # noqa: ANN001
+    def backward(ctx, dy: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[no-untyped-def]
         y, *saved = ctx.saved_tensors
         weights, kept = saved[: ctx.num_weights], saved[ctx.num_weights :]
         gradients = Gradients(weights)
@@ -180,7 +180,7 @@ def _backward(y: Pair, dy: Pair, f: Call, g: Call, gradients: Gradients) -> tupl
     return (x1, x2.detach()), (dx1, dx2)
 
 
-def _backward_with_downsample(  # noqa: PLR0913 - the seed's own arguments
+def _backward_with_downsample(
     shortcut: nn.Module, x: Pair, y1: Tensor, dy: Pair, f: Call, g: Call, gradients: Gradients
 ) -> Pair:
     """The gradient of x where x was kept and y1 rebuilt: g, then f, then both halves through the shortcut."""

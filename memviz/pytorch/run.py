@@ -28,7 +28,7 @@ ROUNDING = 1e-3
 
 
 def run(
-    step: Any,  # noqa: ANN401
+    step: Any,
     plan: Plan | None = None,
     *,
     limit: Bytes | None = None,
@@ -113,6 +113,11 @@ def _result(step: TrainStep, plan: Plan | None, limit: int | None = None) -> tup
         _finish(step.device)
         seconds = time.perf_counter() - start
         return (_outcome(step, loss) if plan is None else {}), seconds
+
+
+def timed_step(step: TrainStep) -> float:
+    """Seconds of one plain step; everything is given back as it was."""
+    return _result(step, None)[1]
 
 
 def _finish(device: torch.device) -> None:

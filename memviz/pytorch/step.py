@@ -36,7 +36,7 @@ class TrainStep:
     def __init__(
         self,
         model: nn.Module | Callable[[], Any],
-        inputs: Any = None,  # noqa: ANN401
+        inputs: Any = None,
         loss_fn: Callable[[Any], torch.Tensor] | None = None,
         optimizer: Optimizer | None = None,
         *,
@@ -46,7 +46,7 @@ class TrainStep:
     ) -> None:
         if not callable(model):
             msg = f"TrainStep takes a model or a callable that does one whole step, not {model!r}"
-            raise ValueError(msg)  # noqa: TRY004
+            raise ValueError(msg)
         if isinstance(model, nn.Module):
             self.modules: dict[str, nn.Module] = {"": model}
             self.optimizers = [optimizer] if optimizer is not None else []
@@ -106,7 +106,7 @@ class TrainStep:
         return loss.detach()
 
 
-def as_step(thing: Any) -> TrainStep:  # noqa: ANN401
+def as_step(thing: Any) -> TrainStep:
     """A TrainStep from a TrainStep, a callable that does one whole step, or a workload (which is built)."""
     if isinstance(thing, TrainStep):
         return thing
@@ -161,7 +161,7 @@ def restored(step: TrainStep) -> Iterator[None]:
             torch.cuda.set_rng_state_all(cuda)
 
 
-def _copy(state: Any) -> Any:  # noqa: ANN401
+def _copy(state: Any) -> Any:
     if isinstance(state, torch.Tensor):
         return state.detach().clone()
     if isinstance(state, dict):

@@ -31,7 +31,7 @@ class Slot:
         flat = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
         self.tensor: torch.Tensor | None = flat
         self.source: torch.Tensor | None = tensor
-        self.version = tensor._version  # noqa: SLF001
+        self.version = tensor._version
         self.nbytes = tensor.untyped_storage().nbytes()
         self.swapper = swapper
         self.where: Path | torch.Tensor | None = None
@@ -89,7 +89,7 @@ class Swapper:
     def _send(self, slot: Slot) -> None:
         self._waiting.pop(id(slot), None)
         assert slot.tensor is not None
-        if slot.source is not None and slot.source._version != slot.version:  # noqa: SLF001
+        if slot.source is not None and slot.source._version != slot.version:
             return
         start = time.perf_counter()
         path = self._folder / f"{self._count}.bin"

@@ -64,7 +64,7 @@ def cnn(*, blocks: int = 3, width: int = 32, size: int = 32, batch: int = 32, se
     return Workload(name="cnn", title="Residual CNN", parameters=_CNN, settings=settings, device=device)
 
 
-def transformer(  # noqa: PLR0913 - keyword-only, one for each parameter
+def transformer(
     *,
     layers: int = 4,
     width: int = 128,

@@ -91,5 +91,5 @@ def test_a_step_without_backward() -> None:
 
 
 def test_a_model_alone_is_no_step() -> None:
-    with pytest.raises(ValueError, match="mv.TrainStep"):
+    with pytest.raises(ValueError, match=r"mv\.TrainStep"):
         mv.run(nn.Linear(1, 1))

@@ -39,9 +39,9 @@ def parts(workload: Workload) -> Parts:
         return make(workload.settings)
 
 
-def build(workload: Workload):  # noqa: ANN201 - see Workload.build
+def build(workload: Workload):
     """The workload as a TrainStep with SGD and momentum."""
-    from memviz.pytorch.step import TrainStep  # noqa: PLC0415 - parts() has its uses without the engine
+    from memviz.pytorch.step import TrainStep
 
     device = device_of(workload.device)
     made = parts(workload)
