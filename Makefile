@@ -10,7 +10,7 @@ help:  ## Show the targets
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install -q -c constraints.txt torch==2.13.0
-	$(BIN)/python -m pip install -q -c constraints.txt -e . pytest pytest-timeout hypothesis ruff import-linter
+	$(BIN)/python -m pip install -q -c constraints.txt -e .[notebook] pytest pytest-timeout hypothesis ruff import-linter
 	touch $@
 
 check: .venv/ready  ## Lint, and the layers' contracts

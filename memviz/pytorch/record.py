@@ -48,7 +48,7 @@ class Draft:
 @dataclass(slots=True, eq=False)
 class _Saved:
     draft: Draft | None
-    alias: torch.Tensor
+    alias: torch.Tensor | None
     packed: int
     unpacked: list[int] = field(default_factory=list)
 
@@ -105,7 +105,7 @@ class Recorder(Meter):
         def dropped(_reference: object, references: list[object] = self._references) -> None:
             self._users[held] -= 1
             if not self._users[held]:
-                self._released[held] = len(self.seconds)
+                self._released.setdefault(held, len(self.seconds))
 
         self._references.append(weakref.ref(tensor, dropped))
 
@@ -180,10 +180,10 @@ class Recorder(Meter):
             self._quiet = False
         saved = _Saved(draft, alias, index - 1 if made_now else index)
         if draft is not None:
-            self._saves.append(_Saved(draft, torch.empty(0), saved.packed, saved.unpacked))
+            self._saves.append(_Saved(draft, None, saved.packed, saved.unpacked))
         return saved
 
-    def _unpack(self, saved: _Saved) -> torch.Tensor:
+    def _unpack(self, saved: _Saved) -> torch.Tensor | None:
         saved.unpacked.append(len(self.seconds))
         return saved.alias
 
