@@ -53,7 +53,7 @@ class ThreadBackend:
             # A listener's error is reported as any thread's is, and this thread goes on.
             try:
                 job.finish(cancelled() if job.cancelled else outcome(partial(self._do, job)))
-            except Exception:  # noqa: BLE001
+            except Exception:
                 threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
 
     def _do(self, job: Job) -> Trace | Run:
