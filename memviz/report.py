@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def report(document: Document, path: str | Path | None = None) -> Path:
     """Write the runs of a document, their timelines and their plans, as lines to paste; returns where (``report.html``)."""
-    import plotly.graph_objects as go  # noqa: PLC0415 - a training server has none
+    import plotly.graph_objects as go
 
     figure = go.Figure(layout={"xaxis_title": "seconds", "yaxis_title": "MiB live, measured"})
     for run in document.runs:

@@ -56,7 +56,7 @@ class _Saved:
 class Recorder(Meter):
     """A meter that also writes down ops, versions and saves."""
 
-    def __init__(self, *arguments: Any, **settings: Any) -> None:  # noqa: ANN401
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.ops: list[Op] = []
         self.drafts: list[Draft] = []
@@ -80,7 +80,7 @@ class Recorder(Meter):
     def _draft(self, tensor: torch.Tensor, *, born: int, producer: int | None = None, key: str = "") -> Draft:
         held = self._see(tensor, Category.TEMPORARY, key, self.scope.frame.path, "", born=born)
         found = self._current.get(held)
-        if found is None or producer is not None and found.producer != producer:
+        if found is None or (producer is not None and found.producer != producer):
             if found is not None:
                 found.replaced = born
             found = Draft(
@@ -113,9 +113,9 @@ class Recorder(Meter):
     def _references(self) -> list[object]:
         return self.__dict__.setdefault("_kept_references", [])
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: ANN401
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if self._quiet or not isinstance(func, torch._ops.OpOverload):  # noqa: SLF001
+        if self._quiet or not isinstance(func, torch._ops.OpOverload):
             return func(*args, **kwargs)
         index, traits, frame = len(self.seconds), compat.traits(func), self.scope.frame
         arguments = [tensor for tensor in tensors_in(args) + tensors_in(kwargs) if tensor.layout is torch.strided]
@@ -132,14 +132,14 @@ class Recorder(Meter):
         result = super().__torch_dispatch__(func, types, args, kwargs)
         seconds = time.perf_counter() - start
         nth = frame.counts[traits.name] - 1
-        known = {tensor.untyped_storage()._cdata for tensor in arguments}  # noqa: SLF001
+        known = {tensor.untyped_storage()._cdata for tensor in arguments}
         outputs = [
             self._draft(tensor, born=index, producer=index, key=str(self.scope.key(traits.name, 0, nth))).id for tensor in written
         ]
         for position, tensor in enumerate(tensors_in(result)):
             if tensor.layout is not torch.strided:
                 continue
-            if tensor.untyped_storage()._cdata not in known:  # noqa: SLF001
+            if tensor.untyped_storage()._cdata not in known:
                 draft = self._draft(tensor, born=index, producer=index, key=str(self.scope.key(traits.name, position, nth)))
                 outputs.append(draft.id)
             self._watch(tensor, self._see(tensor, Category.TEMPORARY, "", "", "", born=index))
@@ -232,14 +232,14 @@ class Recorder(Meter):
 
 
 def _source() -> str | None:
-    frame = sys._getframe(2)  # noqa: SLF001 - inspect.stack reads source files for every frame
+    frame = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.startswith((*_SKIPPED, "<")):
         frame = frame.f_back
     return None if frame is None else f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 
 
 def record(
-    step: Any,  # noqa: ANN401
+    step: Any,
     *,
     on_event: Callable[[Event], None] = lambda _event: None,
     cancelled: Callable[[], bool] = lambda: False,

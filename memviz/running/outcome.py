@@ -14,7 +14,7 @@ def outcome(work: Callable[[], Trace | Run]) -> Event:
     """Do the work: Recorded for a trace, Finished for a run, Failed for whatever it raises."""
     try:
         result = work()
-    except Exception as error:
+    except Exception as error:  # The border: whatever a user's model raises is an answer, not a crash (E10)
         return Failed(failure=failure_of(error))
     return Recorded(trace=result) if isinstance(result, Trace) else Finished(run=result)
 
