@@ -1,0 +1,49 @@
+"""The front door of the explorer: it alone knows the widgets and what runs a step."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memviz.core.failure import Failure
+from memviz.core.files import Document
+from memviz.core.run import Run
+from memviz.core.simulate import simulate
+from memviz.core.strategies import plan
+from memviz.core.trace import Trace
+from memviz.widgets.collaborators import Collaborators
+from memviz.widgets.explorer import Explorer
+from memviz.workloads.description import Workload
+
+if TYPE_CHECKING:
+    from memviz.running.job import Backend
+
+
+def explore(step: object) -> Explorer:
+    """The explorer of a workload (in a worker process) or of a live step (on one thread)."""
+    parameters, settings = (step.parameters, step.settings) if isinstance(step, Workload) else ((), {})
+    made = Collaborators(start=_backend(step).start, plan=plan, simulate=simulate, report=_report, graph=_graph)
+    return Explorer(made, parameters, settings)
+
+
+def _backend(step: object) -> "Backend":
+    if isinstance(step, Workload):
+        from memviz.running.process import ProcessBackend  # noqa: PLC0415 - a workload never loads torch in the kernel
+
+        return ProcessBackend(step.name)
+    from memviz.pytorch.step import as_step  # noqa: PLC0415
+    from memviz.running.thread import ThreadBackend  # noqa: PLC0415
+    from memviz.running.work import live  # noqa: PLC0415
+
+    return ThreadBackend(live(as_step(step)))
+
+
+def _graph(trace: Trace) -> object:
+    from memviz.core.graph import graph  # noqa: PLC0415
+    from memviz.widgets.graph import GraphWidget  # noqa: PLC0415
+
+    return GraphWidget(model=graph(trace))
+
+
+def _report(trace: Trace | None, runs: tuple[Run, ...], failures: tuple[Failure, ...]) -> Path:
+    from memviz.report import report  # noqa: PLC0415
+
+    return report(Document(trace=trace, runs=runs, failures=failures))
