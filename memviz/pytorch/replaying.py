@@ -15,6 +15,7 @@ class Call:
 
     Attributes:
         module: What was evaluated.
+        weights: Its parameters then; they may since have been swapped for others (``functional_call``).
         buffers: Those that it changed, as they were before.
         modes: Whether each of its modules was training.
         random: The state of each generator that it drew from, before; the CPU's is named ``cpu``.
@@ -22,6 +23,7 @@ class Call:
     """
 
     module: nn.Module
+    weights: dict[str, Tensor]
     buffers: dict[str, Tensor]
     modes: tuple[bool, ...]
     random: dict[torch.device, Tensor]
@@ -47,18 +49,20 @@ def call(module: nn.Module, x: Tensor, *, name: str = "the module") -> tuple[Ten
         if after.get(path) is not buffer or buffer._version != count
     }
     drawn = {device: state for device, state in random.items() if not torch.equal(state, _random_states(x.device)[device])}
-    return output, Call(module=module, buffers=buffers, modes=modes, random=drawn, device=x.device, autocast=autocast)
+    weights = dict(module.named_parameters())
+    return output, Call(
+        module=module, weights=weights, buffers=buffers, modes=modes, random=drawn, device=x.device, autocast=autocast
+    )
 
 
 def replay(earlier: Call, x: Tensor) -> Tensor:
     """The same evaluation again, with nothing left changed but its output."""
     module = earlier.module
-    buffers = {path: buffer.clone() for path, buffer in module.named_buffers() if path not in earlier.buffers}
-    buffers |= {path: buffer.clone() for path, buffer in earlier.buffers.items()}
+    buffers = {path: buffer.clone() for path, buffer in earlier.buffers.items()}
     enabled, dtype = earlier.autocast
     autocast = torch.autocast(earlier.device.type, dtype=dtype, enabled=enabled, cache_enabled=False)
     with _modes(module, earlier.modes), _random(earlier.random), autocast:
-        return functional_call(module, buffers, (x,), strict=False)
+        return functional_call(module, earlier.weights | buffers, (x,), strict=False)
 
 
 def _random_states(device: torch.device) -> dict[torch.device, Tensor]:
