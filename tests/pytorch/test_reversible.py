@@ -66,7 +66,7 @@ class Counter(nn.Module):
         self.register_buffer("count", torch.tensor(1.0))
 
     def forward(self, x: Tensor) -> Tensor:
-        y = x * self.weight * self.count
+        y = x * self.weight * self.count.clone()
         self.count += 1
         return y
 
