@@ -35,7 +35,7 @@ class Call:
 
 def call(module: nn.Module, x: Tensor, *, name: str = "the module") -> tuple[Tensor, Call]:
     """module(x), and what it takes to replay that; ValueError if it changes x in place."""
-    version = x._version  # noqa: SLF001 - autograd's own counter has no public name
+    version = x._version
     before = {path: buffer.detach().clone() for path, buffer in module.named_buffers()}
     random = _random_states(x.device)
     modes = tuple(part.training for part in module.modules())
