@@ -8,10 +8,12 @@ torch.Size([3, 4])
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import FunctionCtx, once_differentiable
+from torch.autograd.function import once_differentiable
 
 from memviz.pytorch.replaying import Call, call, replay
 
@@ -50,9 +52,12 @@ class ReversibleBlock(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """The block by plain autograd."""
         x1, x2 = halves(x, self.dim)
-        beside = self.shortcut or nn.Identity()
-        y1 = beside(x1) + self.f(x2)
-        return torch.cat([y1, beside(x2) + self.g(y1)], dim=self.dim)
+        if self.shortcut is None:
+            y1 = x1 + self.f(x2)
+            return torch.cat([y1, x2 + self.g(y1)], dim=self.dim)
+        z1, z2 = self.shortcut(x1), self.shortcut(x2)
+        y1 = z1 + self.f(x2)
+        return torch.cat([y1, z2 + self.g(y1)], dim=self.dim)
 
 
 class ReversibleSequence(nn.Sequential):
@@ -99,101 +104,109 @@ def halves(x: Tensor, dim: int) -> Pair:
     return first, second
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Evaluated:
+    """The evaluations of one block's forward; ``shortcut`` those of both halves, or () where there is none."""
+
+    f: Call
+    g: Call
+    shortcut: tuple[Call, ...]
+
+
 class _Reversed(torch.autograd.Function):
     """A whole sequence as one node, so that no block's output is kept between its neighbours."""
 
     @staticmethod
-    def forward(ctx: FunctionCtx, sequence: ReversibleSequence, x: Tensor, *weights: Tensor) -> Tensor:
+    def forward(ctx: Any, sequence: ReversibleSequence, x: Tensor, *weights: Tensor) -> Tensor:
+        """The blocks without a graph; ctx keeps what their backward needs beside the tensors."""
         blocks = list(sequence)
         dim = blocks[0].dim
         pair = halves(x, dim)
-        ctx.calls = []  # type: ignore[attr-defined]
+        ctx.evaluated = []
         for block in blocks:
-            pair, calls = _forward(block, pair)
-            ctx.calls.append((block, *calls))  # type: ignore[attr-defined]
+            pair, evaluated = _forward(block, pair)
+            ctx.evaluated.append(evaluated)
         y = torch.cat(pair, dim=dim)
-        ctx.dim, ctx.num_weights = dim, len(weights)  # type: ignore[attr-defined]
-        # The weights are saved for autograd's check that nobody changes them before backward.
-        ctx.save_for_backward(y, *weights, *([x] if blocks[0].shortcut else []))  # type: ignore[attr-defined]
+        ctx.dim, ctx.weights = dim, weights
+        # The weights are saved only for autograd's check that nobody changes them before backward: a hook may give back copies.
+        kept = [] if blocks[0].shortcut is None else [x]
+        ctx.save_for_backward(y, *kept, *weights)
         return y
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, dy: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[no-untyped-def]
-        y, *saved = ctx.saved_tensors
-        weights, kept = saved[: ctx.num_weights], saved[ctx.num_weights :]
-        gradients = Gradients(weights)
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+        """The gradients of x and of the weights, from the last block to the first."""
+        y, *kept = ctx.saved_tensors
+        gradients = _Gradients(ctx.weights)
         pair, dpair = halves(y, ctx.dim), halves(dy, ctx.dim)
         del y
-        for block, f, g in reversed(ctx.calls):
-            if block.shortcut is None:
-                pair, dpair = _backward(pair, dpair, f, g, gradients)
+        for evaluated in reversed(ctx.evaluated):
+            if evaluated.shortcut:
+                dpair = _backward_with_downsample(halves(kept[0], ctx.dim), pair[0], dpair, evaluated, gradients)
             else:
-                dpair = _backward_with_downsample(block.shortcut, halves(kept[0], ctx.dim), pair[0], dpair, f, g, gradients)
+                pair, dpair = _backward(pair, dpair, evaluated, gradients)
         return None, torch.cat(dpair, dim=ctx.dim), *gradients.totals
 
 
-class Gradients:
+class _Gradients:
     """The sum of what each evaluation adds to each weight's gradient."""
 
-    def __init__(self, weights: list[Tensor]) -> None:
+    def __init__(self, weights: tuple[Tensor, ...]) -> None:
         self.weights = weights
         self.totals: list[Tensor | None] = [None] * len(weights)
+        self._places = {id(weight): place for place, weight in enumerate(weights)}
 
-    def through(self, output: Tensor, x: Tensor, doutput: Tensor) -> Tensor:
-        """The gradient of x, a leaf that output was computed from; the weights' are added to ``totals``."""
+    def through(self, call: Call, output: Tensor, x: Tensor, doutput: Tensor) -> Tensor:
+        """The gradient of x, the leaf that the call's output came from; its weights' are added to ``totals``."""
         if not output.requires_grad:
             return torch.zeros_like(x)
-        dx, *added = torch.autograd.grad(output, [x, *self.weights], doutput, allow_unused=True)
-        for place, more in enumerate(added):
-            if more is not None:
-                total = self.totals[place]
-                self.totals[place] = more if total is None else total + more
+        places = [self._places[id(weight)] for weight in call.weights.values() if weight.requires_grad]
+        wanted = [x, *(self.weights[place] for place in places)]
+        dx, *added = torch.autograd.grad(output, wanted, doutput.to(output.dtype), allow_unused=True)
+        for place, more in zip(places, added, strict=True):
+            total = self.totals[place]
+            self.totals[place] = total if more is None else more if total is None else total + more
         return torch.zeros_like(x) if dx is None else dx
 
 
-def _forward(block: ReversibleBlock, pair: Pair) -> tuple[Pair, tuple[Call, Call]]:
+def _forward(block: ReversibleBlock, pair: Pair) -> tuple[Pair, _Evaluated]:
     x1, x2 = pair
-    beside = block.shortcut or nn.Identity()
+    shortcut: tuple[Call, ...] = ()
+    if block.shortcut is not None:
+        z1, first = call(block.shortcut, x1, name="a reversible block's shortcut")
+        z2, second = call(block.shortcut, x2, name="a reversible block's shortcut")
+        shortcut = (first, second)
+    else:
+        z1, z2 = x1, x2
     fx2, f = call(block.f, x2, name="a reversible block's f")
-    y1 = beside(x1) + fx2
+    y1 = z1 + fx2
     gy1, g = call(block.g, y1, name="a reversible block's g")
-    return (y1, beside(x2) + gy1), (f, g)
+    return (y1, z2 + gy1), _Evaluated(f=f, g=g, shortcut=shortcut)
 
 
-def _leaf(x: Tensor) -> Tensor:
-    return x.detach().requires_grad_()
-
-
-def _backward(y: Pair, dy: Pair, f: Call, g: Call, gradients: Gradients) -> tuple[Pair, Pair]:
-    """A block's input and its gradient: one evaluation of g and of f each, for the value and for the gradient."""
-    y1, y2 = _leaf(y[0]), y[1]
+def _evaluate(earlier: Call, x: Tensor, doutput: Tensor, gradients: _Gradients) -> Pair:
+    """The call's value and the gradient of x, by the one evaluation that E8 allows; the graph is gone afterwards."""
+    leaf = x.detach().requires_grad_()
     with torch.enable_grad():
-        gy1 = replay(g, y1)
-    dx1 = dy[0] + gradients.through(gy1, y1, dy[1])
-    x2 = _leaf(y2 - gy1.detach())
+        output = replay(earlier, leaf)
+    return output.detach(), gradients.through(earlier, output, leaf, doutput)
+
+
+def _backward(y: Pair, dy: Pair, evaluated: _Evaluated, gradients: _Gradients) -> tuple[Pair, Pair]:
+    """A block's input and its gradient."""
+    gy1, dy1 = _evaluate(evaluated.g, y[0], dy[1], gradients)
+    x2 = y[1] - gy1
     del gy1
-    with torch.enable_grad():
-        fx2 = replay(f, x2)
-    dx2 = dy[1] + gradients.through(fx2, x2, dx1)
-    x1 = y1.detach() - fx2.detach()
-    return (x1, x2.detach()), (dx1, dx2)
+    dx1 = dy[0] + dy1
+    fx2, dx2 = _evaluate(evaluated.f, x2, dx1, gradients)
+    return (y[0] - fx2, x2), (dx1, dy[1] + dx2)
 
 
-def _backward_with_downsample(
-    shortcut: nn.Module, x: Pair, y1: Tensor, dy: Pair, f: Call, g: Call, gradients: Gradients
-) -> Pair:
-    """The gradient of x where x was kept and y1 rebuilt: g, then f, then both halves through the shortcut."""
-    y1 = _leaf(y1)
-    with torch.enable_grad():
-        gy1 = replay(g, y1)
-    dz1 = dy[0] + gradients.through(gy1, y1, dy[1])
-    del gy1
-    x1, x2 = _leaf(x[0]), _leaf(x[1])
-    with torch.enable_grad():
-        fx2 = replay(f, x2)
-    dx2 = gradients.through(fx2, x2, dz1)
-    del fx2
-    with torch.enable_grad():
-        z1, z2 = shortcut(x1), shortcut(x2)
-    return gradients.through(z1, x1, dz1), dx2 + gradients.through(z2, x2, dy[1])
+def _backward_with_downsample(x: Pair, y1: Tensor, dy: Pair, evaluated: _Evaluated, gradients: _Gradients) -> Pair:
+    """The gradient of x where x was kept and y1 rebuilt: through g, f, and the shortcut of each half."""
+    dz1 = dy[0] + _evaluate(evaluated.g, y1, dy[1], gradients)[1]
+    dx2 = _evaluate(evaluated.f, x[1], dz1, gradients)[1]
+    first, second = evaluated.shortcut
+    dx1 = _evaluate(first, x[0], dz1, gradients)[1]
+    return dx1, dx2 + _evaluate(second, x[1], dy[1], gradients)[1]

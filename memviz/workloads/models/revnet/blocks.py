@@ -33,9 +33,7 @@ def residual(channels: int, width: int, stride: int, *, bottleneck: bool, bare: 
     if not bottleneck:
         return nn.Sequential(Convolution(channels, width, 3, stride, bare=bare), Convolution(width, width, 3))
     narrow = width // 4
-    return nn.Sequential(
-        Convolution(channels, narrow, 1, stride, bare=bare), Convolution(narrow, narrow, 3), Convolution(narrow, width, 1)
-    )
+    return nn.Sequential(Convolution(channels, narrow, 1, stride, bare=bare), Convolution(narrow, narrow, 3), Convolution(narrow, width, 1))
 
 
 def block(channels: int, width: int, stride: int = 1, *, bottleneck: bool, bare: bool = False) -> ReversibleBlock:

@@ -45,7 +45,7 @@ _IMAGENET_56 = Config(
 )
 
 CONFIGS = {
-    "small": replace(_CIFAR_38, batch=16),
+    "small": replace(_CIFAR_38, batch=50),
     "cifar_38": _CIFAR_38,
     "cifar_110": replace(_CIFAR_38, blocks=(9, 9, 9), filters=(32, 64, 128)),
     "cifar_164": replace(_CIFAR_38, blocks=(9, 9, 9), filters=(128, 256, 512), bottleneck=True),
