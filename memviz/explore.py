@@ -26,24 +26,24 @@ def explore(step: object) -> Explorer:
 
 def _backend(step: object) -> "Backend":
     if isinstance(step, Workload):
-        from memviz.running.process import ProcessBackend  # noqa: PLC0415 - a workload never loads torch in the kernel
+        from memviz.running.process import ProcessBackend
 
         return ProcessBackend(step.name)
-    from memviz.pytorch.step import as_step  # noqa: PLC0415
-    from memviz.running.thread import ThreadBackend  # noqa: PLC0415
-    from memviz.running.work import live  # noqa: PLC0415
+    from memviz.pytorch.step import as_step
+    from memviz.running.thread import ThreadBackend
+    from memviz.running.work import live
 
     return ThreadBackend(live(as_step(step)))
 
 
 def _graph(trace: Trace) -> object:
-    from memviz.core.graph import graph  # noqa: PLC0415
-    from memviz.widgets.graph import GraphWidget  # noqa: PLC0415
+    from memviz.core.graph import graph
+    from memviz.widgets.graph import GraphWidget
 
     return GraphWidget(model=graph(trace))
 
 
 def _report(trace: Trace | None, runs: tuple[Run, ...], failures: tuple[Failure, ...]) -> Path:
-    from memviz.report import report  # noqa: PLC0415
+    from memviz.report import report
 
     return report(Document(trace=trace, runs=runs, failures=failures))
