@@ -280,6 +280,8 @@ class Engine(TorchDispatchMode):
     def _overwrite(self, tensor: torch.Tensor, traits: compat.Traits, node: Node | None, nth: int) -> None:
         storage = tensor.untyped_storage()
         old = self._cell(tensor)
+        # Siblings of an unsafe_chunk share a storage but no version counter: what holds the old version can't tell (E5).
+        old.holder = lambda: None
         new = Cell(key=self.scope.key(traits.name, 0, nth), nbytes=storage.nbytes())
         if old.key is None or node is None or old not in node.written:
             new.key = old.key
