@@ -39,7 +39,7 @@ def to_json(item: object) -> Json:
         return {name: to_json(getattr(item, name)) for name, _, _ in _schema(type(item))}
     if isinstance(item, Mapping):
         return {str(to_json(key)): to_json(entry) for key, entry in item.items()}
-    if isinstance(item, list | tuple):
+    if isinstance(item, list | tuple):  # type: ignore[type-arg]  # of anything
         return [to_json(entry) for entry in item]
     msg = f"{type(item).__name__} has no form in a memviz file"
     raise TypeError(msg)

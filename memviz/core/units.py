@@ -17,7 +17,7 @@ def parse_bytes(size: Bytes, *, name: str = "size") -> int:
     """
     if isinstance(size, int) and not isinstance(size, bool) and size >= 0:
         return size
-    if isinstance(size, float) and size >= 0 and size.is_integer():
+    if isinstance(size, float) and size >= 0 and float(size).is_integer():
         return int(size)
     match = _SIZE.fullmatch(size) if isinstance(size, str) else None
     if match is None or match[2].lower() not in _UNITS:

