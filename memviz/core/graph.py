@@ -154,20 +154,22 @@ class _Ruled:
 
     def __init__(self, plan: Plan) -> None:
         self._rules = tuple((rule, *_split(rule)) for rule in reversed(plan.rules))
-        self._sites: dict[tuple[str, str, int], tuple[tuple[Rule, str], ...]] = {}
+        self._sites: dict[tuple[str, str, int], tuple[tuple[Rule, str, bool], ...]] = {}
 
     def decide(self, text: str) -> tuple[Action, str | None]:
         key = Key.parse(text)
         call = f"{key.call}.{key.nth}"
-        for rule, calls in self._of_site(key):
-            if calls == call or fnmatchcase(call, calls):
+        for rule, calls, is_glob in self._of_site(key):
+            if calls == call or (is_glob and fnmatchcase(call, calls)):
                 return rule.action, rule.pattern
         return Action.KEEP, None
 
-    def _of_site(self, key: Key) -> tuple[tuple[Rule, str], ...]:
+    def _of_site(self, key: Key) -> tuple[tuple[Rule, str, bool], ...]:
         site = (key.module, key.op, key.output)
         if site not in self._sites:
-            self._sites[site] = tuple((rule, calls) for rule, anywhere, calls in self._rules if anywhere.matches(key))
+            self._sites[site] = tuple(
+                (rule, calls, not calls.replace(".", "").isdigit()) for rule, anywhere, calls in self._rules if anywhere.matches(key)
+            )
         return self._sites[site]
 
 
