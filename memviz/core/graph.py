@@ -64,7 +64,8 @@ class Graph:
 def graph(trace: Trace, plan: Plan | None = None) -> Graph:
     """The drawing of a trace under a plan (none: everything is kept).
 
-    Ops that make nothing, such as views, are left out, and so are saves of what no plan touches (parameters, inputs).
+    Ops that make nothing, such as views and what only counts in a buffer, are left out, and so are saves of what no plan
+    touches (parameters, inputs).
     A save's target is the forward op of the backward op that unpacked it first; where that isn't known, the one that packed it.
     """
     sites = _Sites(trace)
@@ -196,7 +197,7 @@ def _nodes(trace: Trace, sites: _Sites, ends: set[str]) -> Iterator[Node]:
         module, name = sites.places[end]
         yield Node(id=end, module=module, op=name, count=0, seconds=0.0, backward_seconds=backward[end], nbytes=saved[end])
     for site, ops in calls.items():
-        if site in ends or any(op.outputs for op in ops):
+        if site in ends or any(_makes_something(trace, op) for op in ops):
             yield Node(
                 id=site,
                 module=ops[0].module,
@@ -207,3 +208,8 @@ def _nodes(trace: Trace, sites: _Sites, ends: set[str]) -> Iterator[Node]:
                 nbytes=saved[site],
                 source=ops[0].source,
             )
+
+
+def _makes_something(trace: Trace, op: Op) -> bool:
+    made = (trace.values[output] for output in op.outputs)
+    return any(value.nbytes > 0 and value.category not in PERSISTENT for value in made)

@@ -25,16 +25,16 @@ class GraphWidget(anywidget.AnyWidget):
         ImportError: If the drawing's JavaScript was not built.
     """
 
-    _esm = BUNDLE
-    model: traitlets.Dict[str, Any] = traitlets.Dict().tag(sync=True)
-    actions: traitlets.Dict[str, str] = traitlets.Dict().tag(sync=True)
+    _esm = BUNDLE if BUNDLE.exists() else ""  # anywidget would refuse a missing file when this module is imported
+    model = traitlets.Dict().tag(sync=True)
+    actions = traitlets.Dict().tag(sync=True)
     """The action of each link by its id; it wins over the one in ``model``."""
     selected = traitlets.Unicode("").tag(sync=True)
     """The rule pattern of what is selected, or an empty text."""
 
     def __init__(self, model: Graph) -> None:
-        if not BUNDLE.exists():
-            msg = f"{BUNDLE} is missing; build it with `npm ci && npm run build` in extensions/, or install a built memviz"
+        if not self._esm:
+            msg = f"{BUNDLE} was missing; build it with `npm ci && npm run build` in extensions/, and start the kernel again"
             raise ImportError(msg)
         super().__init__(model=to_json(model), actions=actions(model))
 

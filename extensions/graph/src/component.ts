@@ -47,6 +47,9 @@ export class GraphComponent {
     this.root.append(html("style", {}, STYLE), legend(), this.stage, this.status);
     this.stage.addEventListener("click", (event) => this.clicked(event));
     this.stage.addEventListener("keydown", (event) => this.pressed(event));
+    this.stage.addEventListener("focusin", (event) => {
+      this.focused = (event.target as Element).closest<SVGGElement>("[data-id]")?.dataset.id ?? this.focused;
+    });
     element.append(this.root);
     this.observer = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(() => this.render());
     this.observer?.observe(this.root);

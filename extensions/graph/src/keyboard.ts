@@ -31,6 +31,7 @@ function fromRow(key: string, index: number, seen: View): Place | null {
     const found = seen.ribbons.findIndex(test);
     return found < 0 ? null : { type: "ribbon", index: found };
   };
+  const inside = (end: number): boolean => end >= index && end <= (seen.rows[index]?.last ?? index);
   switch (key) {
     case "ArrowDown":
       return row(index + 1);
@@ -41,7 +42,7 @@ function fromRow(key: string, index: number, seen: View): Place | null {
     case "End":
       return row(seen.rows.length - 1);
     case "ArrowRight":
-      return first((ribbon) => ribbon.source === index) ?? first((ribbon) => ribbon.target === index);
+      return first((ribbon) => inside(ribbon.source)) ?? first((ribbon) => inside(ribbon.target));
     default:
       return null;
   }

@@ -1,7 +1,7 @@
 /** The small menu of actions, and the legend. */
 
 import { html, svg } from "./dom";
-import { ACTIONS, type Action } from "./model";
+import { ACTIONS, type Action, type Shown } from "./model";
 import { DASHES } from "./style";
 
 const KEYS: Readonly<Record<Action, string>> = { keep: "k", recompute: "r", swap: "s", reverse: "v" };
@@ -71,11 +71,11 @@ export function actionEntries(current: string, reversible: boolean, set: (action
 }
 
 export function legend(): HTMLElement {
-  const entries = ACTIONS.map((action) => html("span", { class: action }, sample(action), action));
+  const entries = [...ACTIONS, "mixed" as const].map((action) => html("span", { class: action }, sample(action), action));
   return html("div", { class: "legend" }, ...entries, html("span", {}, "a link's width is its bytes"));
 }
 
-function sample(action: Action): SVGElement {
+function sample(action: Shown): SVGElement {
   const line = svg("line", { x1: 0, y1: 5, x2: 34, y2: 5, "stroke-dasharray": DASHES[action] || undefined, "stroke-width": 4 });
   line.setAttribute("style", `stroke:var(--${action})`);
   return svg("svg", { width: 34, height: 10, "aria-hidden": "true" }, line);

@@ -15,7 +15,7 @@ export const STYLE = `
 .memviz-graph .row.box rect { fill:var(--box); }
 .memviz-graph .row.selected rect { fill:var(--pick); }
 .memviz-graph .row:hover > rect, .memviz-graph .row:focus-visible > rect { stroke:var(--focus); stroke-width:2; }
-.memviz-graph .twisty { fill:transparent; stroke:none !important; }
+.memviz-graph .row > rect.twisty { fill:transparent; stroke:none; }
 .memviz-graph .ribbon { cursor:pointer; outline:none; }
 .memviz-graph .ribbon path { fill:none; }
 .memviz-graph .ribbon .hit { stroke:transparent; }
