@@ -36,15 +36,21 @@ class GraphWidget(anywidget.AnyWidget):
         if not self._esm:
             msg = f"{BUNDLE} was missing; build it with `npm ci && npm run build` in extensions/, and start the kernel again"
             raise ImportError(msg)
-        super().__init__(model=to_json(model), actions=actions(model))
+        super().__init__(model=_data(model), actions=actions(model))
 
     def show(self, drawn: Graph) -> None:
         """Draw this graph; where only actions differ from the one on show, only they are sent."""
-        data = to_json(drawn)
+        data = _data(drawn)
         with self.hold_sync():
             self.actions = actions(drawn)
             if _shape(data) != _shape(self.model):
                 self.model = data
+
+
+def _data(drawn: Graph) -> dict[str, Any]:
+    data = to_json(drawn)
+    assert isinstance(data, dict)
+    return data
 
 
 def _shape(data: dict[str, Any]) -> dict[str, Any]:
