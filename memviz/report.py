@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from memviz.core.trace import Trace
 
 
-def report(document_or_runs: Document | Run | Iterable[Run], path: str | os.PathLike[str] | None = None, *, trace: Trace | None = None) -> Path:
+def report(
+    document_or_runs: Document | Run | Iterable[Run], path: str | os.PathLike[str] | None = None, *, trace: Trace | None = None
+) -> Path:
     """Write the page: the timelines, the runs, who holds the peak, the plans as lines to paste, and the failures.
 
     Args:

@@ -52,6 +52,11 @@ class Curve:
         """When the ops at these indices ended."""
         return np.asarray(self.timeline.seconds[at] * self.stretch, np.float64)
 
+    @property
+    def end(self) -> float:
+        """When the last op ended; 0.0 without ops."""
+        return float(self.timeline.seconds[-1]) * self.stretch if len(self.timeline.seconds) else 0.0
+
     def line(self, nbytes: npt.NDArray[np.int64], name: str, *, line: dict[str, object], **style: object) -> go.Scatter:
         """A stepped line: what an op leaves live stays so until the next has ended."""
         drawn = nbytes[self.shown]
@@ -86,33 +91,56 @@ def outline(curve: Curve, position: int, look: Theme) -> go.Scatter:
 
 
 def prediction(curve: Curve, look: Theme) -> list[go.Scatter]:
-    """The predicted total, and its peak; both say that they are predicted."""
+    """The predicted total, its swaps and its peak; each says that it is predicted."""
     total = curve.line(curve.timeline.total, "predicted", line={"color": look.ink, "width": 2, "dash": "dash"})
-    return [total, *swap_markers(curve, look), _marker(curve, look, "predicted peak", symbol="diamond-open", position="bottom center")]
+    return [total, *swap_markers(curve, look), *peak_marker(curve, look)]
 
 
-def peak_marker(curve: Curve, look: Theme) -> go.Scatter:
-    """The measured peak: where, and how much."""
-    return _marker(curve, look, "peak", symbol="diamond", position="top center")
-
-
-def _marker(curve: Curve, look: Theme, name: str, *, symbol: str, position: str) -> go.Scatter:
+def peak_marker(curve: Curve, look: Theme) -> list[go.Scatter]:
+    """Where the peak is; hollow where it is predicted. Nothing for a timeline without ops."""
     timeline, at = curve.timeline, curve.timeline.peak_index
-    found = [at] if len(timeline.seconds) else []
-    module = timeline.modules[at] if found else ""
-    return go.Scatter(
-        x=[float(curve.seconds(at)) for at in found],
-        y=[timeline.peak / curve.scale.unit for _ in found],
-        customdata=[timeline.peak for _ in found],
-        text=[f"{name} {format_bytes(timeline.peak)}" for _ in found],
-        hovertext=[f"{name} in {plain(module) or 'the model'}" for _ in found],
-        mode="markers+text",
-        textposition=position,
-        textfont={"color": look.ink},
-        marker={"symbol": symbol, "size": 10, "color": look.ink, "line": {"width": 1.5, "color": look.ink}},
-        name=name,
-        showlegend=False,
-        hovertemplate="%{hovertext}: %{customdata:,d} bytes<extra></extra>",
+    if not len(timeline.seconds):
+        return []
+    name, symbol = ("predicted peak", "diamond-open") if timeline.predicted else ("peak", "diamond")
+    module = plain(timeline.modules[at]) or "the model"
+    return [
+        go.Scatter(
+            x=[float(curve.seconds(at))],
+            y=[timeline.peak / curve.scale.unit],
+            customdata=[timeline.peak],
+            hovertext=[f"{name} in {module}"],
+            mode="markers",
+            marker={"symbol": symbol, "size": 10, "color": look.ink, "line": {"width": 1.5, "color": look.ink}},
+            name=name,
+            showlegend=False,
+            hovertemplate="%{hovertext}: %{customdata:,d} bytes<extra></extra>",
+        )
+    ]
+
+
+def peak_text(curve: Curve, look: Theme, end: float) -> go.layout.Annotation:
+    """What the peak is, at its marker, on an axis that reaches to ``end`` seconds.
+
+    A predicted one stands higher and towards the middle of the chart, clear of the measured one beside it.
+    """
+    timeline = curve.timeline
+    at = float(curve.seconds(timeline.peak_index))
+    name = "predicted peak" if timeline.predicted else "peak"
+    side = ("right" if at > end / 2 else "left") if timeline.predicted else "center"
+    return go.layout.Annotation(
+        x=at,
+        y=timeline.peak / curve.scale.unit,
+        text=f"{name} {format_bytes(timeline.peak)}",
+        xanchor=side,
+        ax=0,
+        ay=-46 if timeline.predicted else -22,
+        arrowcolor=look.muted,
+        arrowwidth=1,
+        arrowhead=0,
+        standoff=6,
+        bgcolor=look.paper,
+        opacity=0.9,
+        borderpad=1,
     )
 
 

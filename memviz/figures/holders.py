@@ -47,7 +47,10 @@ def holder_rows(timeline: Timeline, most: int = 12) -> tuple[HolderRow, ...]:
     rest = timeline.peak - sum(row.nbytes for row in rows)
     if not rest:
         return rows
-    return (*rows, HolderRow(module="everything else", op="", source="", nbytes=rest, share=rest / timeline.peak, count=0, category=None, key=""))
+    return (
+        *rows,
+        HolderRow(module="everything else", op="", source="", nbytes=rest, share=rest / timeline.peak, count=0, category=None, key=""),
+    )
 
 
 def _row(holder: Holder, peak: int) -> HolderRow:

@@ -11,7 +11,7 @@ from memviz.core.failure import Failure
 from memviz.core.plan import Plan
 from memviz.core.run import Run
 from memviz.core.timeline import Timeline
-from memviz.core.units import format_bytes, format_seconds
+from memviz.core.units import format_bytes, format_seconds, parse_bytes
 from memviz.figures.holders import HolderRow, holder_rows
 from memviz.figures.page import chart, folded, table
 from memviz.figures.runs import RunRow, label_of, run_rows
@@ -43,7 +43,8 @@ def facts(run: Run) -> str:
         moved = f"{format_bytes(run.swapped_out)} swapped out, {format_bytes(run.swapped_in)} back in"
         said.append(f"{moved}, {format_seconds(run.stall_seconds)} waited for it")
     if run.recomputed_ops:
-        said.append(f"{run.recomputed_ops} ops recomputed in {format_seconds(run.recompute_seconds)}")
+        took = f" in {format_seconds(run.recompute_seconds)}" if run.recompute_seconds else ""
+        said.append(f"{run.recomputed_ops} ops recomputed{took}")
     said.append(f"loss {run.loss:.6g}")
     return "; ".join(filter(None, said))
 
@@ -76,7 +77,9 @@ def in_words(plan: Plan) -> str:
     counts = Counter(rule.action.value for rule in plan.rules)
     said = [f"{count} {'rule' if count == 1 else 'rules'} to {action}" for action, count in counts.items()]
     if plan.swap is not None:
-        said.append(f"swaps values of {format_bytes(plan.swap.min_bytes)} or more beyond {plan.swap.occupancy:.0%} of the limit")
+        said.append(
+            f"swaps values of {format_bytes(parse_bytes(plan.swap.min_bytes))} or more beyond {plan.swap.occupancy:.0%} of the limit"
+        )
     return ", ".join(said)
 
 

@@ -25,7 +25,7 @@ ACTION_COLORS: dict[Action, str] = {
     Action.REVERSE: "#009E73",
 }
 
-# Tol's vermilion stays apart from every colour above in both themes; it means "beyond this, no".
+# The palette's vermilion, which no category has.
 LIMIT_COLOR = "#D55E00"
 
 

@@ -1,5 +1,7 @@
 """Fewer points for a chart, without losing what people look for in it."""
 
+from itertools import pairwise
+
 import numpy as np
 import numpy.typing as npt
 
@@ -16,7 +18,7 @@ def shown_indices(timeline: Timeline, most: int) -> npt.NDArray[np.intp]:
     if count <= most:
         return np.arange(count)
     edges = np.linspace(0, count, max(most // 2, 1) + 1).astype(np.intp)
-    stretches = [(start, timeline.total[start:end]) for start, end in zip(edges[:-1], edges[1:], strict=True)]
+    stretches = [(start, timeline.total[start:end]) for start, end in pairwise(edges)]
     extremes = [start + pick for start, total in stretches for pick in (total.argmin(), total.argmax())]
     always = [0, timeline.peak_index, max(timeline.end_of_forward, 0), count - 1]
     return np.unique(np.array([*extremes, *always], np.intp))

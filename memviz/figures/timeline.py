@@ -7,7 +7,8 @@ import plotly.graph_objects as go
 
 from memviz.core.run import Run
 from memviz.core.timeline import Timeline
-from memviz.figures.curves import Curve, Scale, areas, outline, peak_marker, prediction, scale_for, swap_markers
+from memviz.figures.curves import Curve, Scale, areas, outline, peak_marker, peak_text, plain, prediction, scale_for, swap_markers
+from memviz.figures.runs import label_of
 from memviz.figures.theme import LIMIT_COLOR, template, theme
 
 Drawable: TypeAlias = Run | Timeline
@@ -24,8 +25,7 @@ def timeline_figure(
     """The figure of one step's memory.
 
     Args:
-        measured: Drawn as one area for each category, stacked, with its peak and its swaps marked. A predicted timeline here
-            is a ValueError, as predicted figures are never drawn like measured ones.
+        measured: Drawn as one area for each category, stacked, with its peak and its swaps marked.
         predicted: Drawn as a dashed line that says so.
         earlier: Measured before: drawn as outlines.
         limit: Bytes; drawn as a line. None takes that of ``measured``, if it is a run.
@@ -34,23 +34,22 @@ def timeline_figure(
     Returns:
         x is seconds since the step began, y MiB (GiB from 1 GiB on), and each point tells its bytes on hover. A run is
         stretched to the seconds of its unmetered steps, since metering slows a step down; a bare timeline is drawn as it is.
+
+    Raises:
+        ValueError: A predicted timeline is passed as measured or a measured one as predicted: they are never drawn alike.
     """
-    if measured is not None and timeline_of(measured).predicted:
-        msg = "measured got a predicted timeline; give it as predicted=, so that it is drawn as one"
-        raise ValueError(msg)
+    for name, one, wanted in (("measured", measured, False), ("predicted", predicted, True), *(("earlier", old, False) for old in earlier)):
+        if one is not None and timeline_of(one).predicted is not wanted:
+            msg = f"{name}= got a {'measured' if wanted else 'predicted'} timeline; give it as {'measured' if wanted else 'predicted'}="
+            raise ValueError(msg)
     limit = measured.limit if limit is None and isinstance(measured, Run) else limit
-    drawn = [timeline_of(one) for one in (measured, predicted, *earlier) if one is not None]
-    scale = scale_for(max([*(timeline.peak for timeline in drawn), limit or 0]))
-    figure = go.Figure(layout=_layout(drawn, scale, dark=dark))
-    look = theme(dark=dark)
-    if measured is not None:
-        curve = _curve(measured, scale)
-        figure.add_traces([*areas(curve, look), *swap_markers(curve, look)])
-    figure.add_traces([outline(_curve(one, scale), position, look) for position, one in enumerate(earlier)])
-    if predicted is not None:
-        figure.add_traces(prediction(_curve(predicted, scale), look))
-    if measured is not None:
-        figure.add_trace(peak_marker(_curve(measured, scale), look))
+    drawn = [one for one in (measured, predicted, *earlier) if one is not None]
+    scale = scale_for(max([*(timeline_of(one).peak for one in drawn), limit or 0]))
+    figure = go.Figure(layout=_layout([timeline_of(one) for one in drawn], scale, limit, dark=dark))
+    now = [_curve(measured, scale)] if measured is not None else []
+    planned = [_curve(predicted, scale)] if predicted is not None else []
+    before = [_curve(one, scale) for one in earlier]
+    _add_curves(figure, now, planned, before, dark=dark)
     if limit is not None:
         _add_limit(figure, limit, scale)
     return figure
@@ -63,23 +62,39 @@ def timeline_of(drawable: Drawable) -> Timeline:
 
 def _curve(drawable: Drawable, scale: Scale) -> Curve:
     timeline = timeline_of(drawable)
-    if isinstance(drawable, Timeline) or not len(timeline.seconds) or not timeline.seconds[-1]:
+    if isinstance(drawable, Timeline):
         return Curve(timeline=timeline, scale=scale)
-    label = drawable.plan.label or "no plan"
-    return Curve(timeline=timeline, scale=scale, label=label, stretch=drawable.seconds / float(timeline.seconds[-1]))
+    metered = float(timeline.seconds[-1]) if len(timeline.seconds) else 0.0
+    return Curve(timeline=timeline, scale=scale, label=label_of(drawable), stretch=drawable.seconds / metered if metered else 1.0)
 
 
-def _layout(drawn: Sequence[Timeline], scale: Scale, *, dark: bool) -> go.Layout:
+def _add_curves(figure: go.Figure, now: Sequence[Curve], planned: Sequence[Curve], before: Sequence[Curve], *, dark: bool) -> None:
+    look = theme(dark=dark)
+    # Later ones lie over earlier ones: the measured peak is on top of everything.
+    for curve in now:
+        figure.add_traces([*areas(curve, look), *swap_markers(curve, look)])
+    figure.add_traces([outline(curve, position, look) for position, curve in enumerate(before)])
+    for curve in planned:
+        figure.add_traces(prediction(curve, look))
+    figure.add_traces([marker for curve in now for marker in peak_marker(curve, look)])
+    end = max((curve.end for curve in (*now, *planned, *before)), default=0.0)
+    for curve in (*planned, *now):
+        if len(curve.timeline.seconds):
+            figure.add_annotation(peak_text(curve, look, end))
+
+
+def _layout(drawn: Sequence[Timeline], scale: Scale, limit: int | None, *, dark: bool) -> go.Layout:
     devices = " and ".join(sorted({timeline.device for timeline in drawn}))
-    top = max((timeline.peak for timeline in drawn), default=0) / scale.unit
+    on = f", on {plain(devices)}" if devices else ""
+    # Room above the peaks for their texts.
+    top = max([*(timeline.peak * 1.2 for timeline in drawn), (limit or 0) * 1.1]) / scale.unit
     return go.Layout(
         template=template(dark=dark),
         height=420,
         margin={"l": 10, "r": 20, "t": 70, "b": 10},
         hovermode="x unified",
-        xaxis={"title": {"text": f"seconds since the step began, on {devices}" if devices else "seconds since the step began"}, "rangemode": "tozero"},
-        # Room above the peak for its text.
-        yaxis={"title": {"text": f"live memory ({scale.name})"}, "range": [0, top * 1.12 or 1]},
+        xaxis={"title": {"text": f"seconds since the step began{on}"}, "rangemode": "tozero", "hoverformat": ".4f"},
+        yaxis={"title": {"text": f"live memory ({scale.name})"}, "range": [0, top or 1]},
     )
 
 
@@ -90,5 +105,3 @@ def _add_limit(figure: go.Figure, limit: int, scale: Scale) -> None:
         line={"color": LIMIT_COLOR, "width": 2},
         annotation={"text": f"limit {height:.1f} {scale.name}", "font": {"color": LIMIT_COLOR}, "xanchor": "left", "x": 0.005},
     )
-    bottom, top = figure.layout.yaxis.range
-    figure.layout.yaxis.range = [bottom, max(top, height * 1.12)]
