@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from html import escape
+from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memviz.core.files import Document
+from memviz.core.plan import Plan
 from memviz.core.run import Run
 from memviz.core.simulate import simulate
 
@@ -63,7 +65,7 @@ def _page(document: Document) -> str:
     body = [_head(document), *(_step(document, title) for title in steps)]
     if not document.runs and document.trace is not None:
         body.append(_unrun(document.trace))
-    body.append(failures_section(document.failures))
+    body += [failures_section(document.failures), _graph(document)]
     return page("memviz: " + (", ".join(steps) or "nothing was run"), body)
 
 
@@ -88,6 +90,22 @@ def _step(document: Document, title: str) -> str:
     return "".join(parts)
 
 
+def _graph(document: Document) -> str:
+    """The graph under each plan that ran on it; nothing without a trace, or where the drawing was not built."""
+    bundle = files("memviz").joinpath("widgets", "static", "graph.js")
+    trace = document.trace
+    if trace is None or not bundle.is_file():
+        return ""
+    from memviz.core.codec import to_json
+    from memviz.core.graph import actions, graph
+    from memviz.figures.page_graph import graph_section
+    from memviz.figures.runs import label_of
+
+    plans = [(label_of(run), run.plan) for run in document.runs if describes(trace, run)] or [("no plan", Plan())]
+    drawn = [(label, actions(graph(trace, plan))) for label, plan in plans]
+    return graph_section(bundle.read_text("utf-8"), to_json(graph(trace)), drawn)
+
+
 def _unrun(trace: Trace) -> str:
     from memviz.figures.page import chart
     from memviz.figures.sections import holders
@@ -99,13 +117,15 @@ def _unrun(trace: Trace) -> str:
 
 
 def predicted_for(run: Run, trace: Trace | None) -> Timeline | None:
-    """What had been predicted for the run; None where the trace is of another step, such as the same model built otherwise."""
-    if trace is None or (trace.title, trace.device) != (run.title, run.device):
-        return None
+    """What is predicted for the run; None without a trace that describes it."""
+    return simulate(trace, run.plan, limit=run.limit) if trace is not None and describes(trace, run) else None
+
+
+def describes(trace: Trace, run: Run) -> bool:
+    """Whether the run stepped what the trace recorded, and not the same model built otherwise (as RevNet reversed is)."""
     forward = run.timeline.modules[: run.timeline.end_of_forward + 1]
-    if _visits(forward) != _visits(op.module for op in trace.ops[: trace.end_of_forward]):
-        return None
-    return simulate(trace, run.plan, limit=run.limit)
+    recorded = (op.module for op in trace.ops[: trace.end_of_forward])
+    return (trace.title, trace.device) == (run.title, run.device) and _visits(forward) == _visits(recorded)
 
 
 def _visits(modules: Iterable[str]) -> list[str]:

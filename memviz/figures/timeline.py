@@ -103,5 +103,5 @@ def _add_limit(figure: go.Figure, limit: int, scale: Scale) -> None:
     figure.add_hline(
         y=height,
         line={"color": LIMIT_COLOR, "width": 2},
-        annotation={"text": f"limit {height:.1f} {scale.name}", "font": {"color": LIMIT_COLOR}, "xanchor": "left", "x": 0.005},
+        annotation={"text": f"limit {height:.1f} {scale.name}", "font": {"color": LIMIT_COLOR}, "xanchor": "right", "x": 0.995},
     )
