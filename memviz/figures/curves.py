@@ -12,7 +12,7 @@ from memviz.core.plan import Action
 from memviz.core.timeline import Timeline, Transfer
 from memviz.core.trace import Category
 from memviz.core.units import format_bytes, format_seconds
-from memviz.figures.theme import ACTION_COLORS, CATEGORY_COLORS, Theme
+from memviz.figures.theme import CATEGORY_COLORS, Theme
 from memviz.figures.thinning import shown_indices
 
 MOST_POINTS = 3000
@@ -163,7 +163,7 @@ def _swaps(curve: Curve, look: Theme, name: str, symbol: str, moved: Sequence[Tr
         customdata=[one.nbytes for one in moved],
         text=[f"{plain(one.key)} in {format_seconds(one.end - one.start)}" for one in moved],
         mode="markers",
-        marker={"symbol": symbol, "size": 7, "color": ACTION_COLORS[Action.SWAP], "line": {"width": 1, "color": look.ink}},
+        marker={"symbol": symbol, "size": 7, "color": look.action(Action.SWAP), "line": {"width": 1, "color": look.ink}},
         name=name,
         hovertemplate=f"{name}: %{{customdata:,d}} bytes<br>%{{text}}<extra></extra>",
     )

@@ -7,22 +7,15 @@ import plotly.graph_objects as go
 from memviz.core.plan import Action
 from memviz.core.trace import Category
 
-# Okabe and Ito's palette (2008). Neighbours in the stack also differ in lightness, so that a grey print still shows them.
+# Okabe and Ito's palette (2008), with a darker grey: theirs is the pink to people without green cones.
 CATEGORY_COLORS: dict[Category, str] = {
     Category.PARAMETER: "#0072B2",
-    Category.BUFFER: "#999999",
+    Category.BUFFER: "#606060",
     Category.OPTIMIZER_STATE: "#56B4E9",
     Category.INPUT: "#F0E442",
     Category.GRADIENT: "#009E73",
     Category.ACTIVATION: "#E69F00",
     Category.TEMPORARY: "#CC79A7",
-}
-
-ACTION_COLORS: dict[Action, str] = {
-    Action.KEEP: "#999999",
-    Action.RECOMPUTE: "#0072B2",
-    Action.SWAP: "#E69F00",
-    Action.REVERSE: "#009E73",
 }
 
 # The palette's vermilion, which no category has.
@@ -31,16 +24,28 @@ LIMIT_COLOR = "#D55E00"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Theme:
-    """The colours of everything that is not a category or an action, as CSS colours."""
+    """The colours of everything that is not a category, as #rrggbb; the actions have the hues of the graph's drawing."""
 
     ink: str
     muted: str
     paper: str
     grid: str
+    keep: str
+    recompute: str
+    swap: str
+    reverse: str
+
+    def action(self, action: Action) -> str:
+        """The action's colour."""
+        return {Action.KEEP: self.keep, Action.RECOMPUTE: self.recompute, Action.SWAP: self.swap, Action.REVERSE: self.reverse}[action]
 
 
-LIGHT = Theme(ink="#1f2328", muted="#6b727b", paper="#ffffff", grid="#e3e6ea")
-DARK = Theme(ink="#e6e8eb", muted="#9aa2ac", paper="#16181c", grid="#32363d")
+LIGHT = Theme(
+    ink="#1f2328", muted="#6b727b", paper="#ffffff", grid="#e3e6ea", keep="#2f6fb7", recompute="#b45309", swap="#00766c", reverse="#5b1570"
+)
+DARK = Theme(
+    ink="#e6e8eb", muted="#9aa2ac", paper="#16181c", grid="#32363d", keep="#7db4f5", recompute="#ffa657", swap="#4fd1c0", reverse="#f7d0ff"
+)
 
 
 def theme(*, dark: bool) -> Theme:
