@@ -3,51 +3,130 @@
 from __future__ import annotations
 
 from html import escape
+from importlib.resources import files
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memviz.core.units import format_bytes, format_seconds
+from memviz.core.files import Document
+from memviz.core.plan import Plan
+from memviz.core.run import Run
+from memviz.core.simulate import simulate
 
 if TYPE_CHECKING:
-    from memviz.core.files import Document
-    from memviz.core.plan import Plan
-    from memviz.core.run import Run
+    import os
+    from collections.abc import Iterable
+
+    from memviz.core.timeline import Timeline
+    from memviz.core.trace import Trace
 
 
-def report(document: Document, path: str | Path | None = None) -> Path:
-    """Write the runs of a document, their timelines and their plans, as lines to paste; returns where (``report.html``)."""
-    import plotly.graph_objects as go
+def report(
+    document_or_runs: Document | Run | Iterable[Run], path: str | os.PathLike[str] | None = None, *, trace: Trace | None = None
+) -> Path:
+    """Write the page: the timelines, the runs, who holds the peak, the plans as lines to paste, and the failures.
 
-    figure = go.Figure(layout={"xaxis_title": "seconds", "yaxis_title": "MiB live, measured"})
-    for run in document.runs:
-        figure.add_scatter(x=run.timeline.seconds, y=run.timeline.total / 2**20, name=run.plan.label or "plan")
-    rows = "".join(map(_row, document.runs))
-    failed = "".join(f"<li>{escape(failure.message)}</li>" for failure in document.failures)
-    plans = "".join(f"<h3>{escape(run.plan.label or 'plan')}</h3><pre>{escape(lines(run.plan))}</pre>" for run in document.runs)
-    head = "<tr><th>plan<th>peak<th>activations<th>time<th>gradients<th>device</tr>"
-    chart = figure.to_html(full_html=False, include_plotlyjs=True, config={"displaylogo": False})
-    page = f"<!doctype html><meta charset=utf-8><title>memviz</title><table>{head}{rows}</table><ul>{failed}</ul>{chart}{plans}"
-    target = Path(path or "report.html")
+    Args:
+        document_or_runs: What ``load`` gives, or one run, or several.
+        path: The file, or a folder that exists; ``report.html`` in the working directory if not given. Missing folders are made.
+        trace: The unplanned step, where runs are given alone: it adds what had been predicted for them.
+
+    Returns:
+        The file's path.
+
+    Raises:
+        ValueError: For anything else than a document or runs.
+    """
+    document = _document(document_or_runs, trace)
+    target = Path("report.html" if path is None else path)
+    target = target / "report.html" if target.is_dir() else target
+    # Made before the file is touched, so that a mistake leaves an older report whole.
+    text = _page(document)
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(page, encoding="utf-8")
+    target.write_text(text, encoding="utf-8")
     return target
 
 
-def lines(plan: Plan) -> str:
-    """The plan as lines for a training script."""
-    rules = ", ".join(f"{rule.pattern!r}: {rule.action.value!r}" for rule in plan.rules)
-    swap = plan.swap
-    settings = "" if swap is None else f", swap=mv.Swap(min_bytes={swap.min_bytes}, occupancy={swap.occupancy}, limit={swap.limit})"
-    return f"import memviz as mv\n\nplan = mv.Plan(rules={{{rules}}}{settings})\nwith mv.apply(plan):\n    loss = loss_fn(model(x), y)\nloss.backward()"
+def _document(given: Document | Run | Iterable[Run], trace: Trace | None) -> Document:
+    if isinstance(given, Document):
+        return given if trace is None else Document(trace=trace, runs=given.runs, failures=given.failures)
+    runs = (given,) if isinstance(given, Run) else tuple(given) if hasattr(given, "__iter__") else ()
+    if isinstance(given, str) or not all(isinstance(run, Run) for run in runs) or (not runs and not hasattr(given, "__iter__")):
+        msg = f"report takes what mv.load or mv.run gives, or a list of runs, not {given!r}; to report on a file: mv.report(mv.load(path))"
+        raise ValueError(msg)
+    return Document(trace=trace, runs=runs)
 
 
-def _row(run: Run) -> str:
-    cells = (
-        run.plan.label or "plan",
-        format_bytes(run.peak),
-        format_bytes(run.activations),
-        format_seconds(run.seconds),
-        run.gradients.agreement.value,
-        run.device,
-    )
-    return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
+def _page(document: Document) -> str:
+    from memviz.figures.page import page
+    from memviz.figures.sections import failures_section
+
+    steps = dict.fromkeys(run.title for run in document.runs)
+    body = [_head(document), *(_step(document, title) for title in steps)]
+    if not document.runs and document.trace is not None:
+        body.append(_unrun(document.trace))
+    body += [failures_section(document.failures), _graph(document)]
+    return page("memviz: " + (", ".join(steps) or "nothing was run"), body)
+
+
+def _head(document: Document) -> str:
+    environment = next((run.environment for run in document.runs), document.trace.environment if document.trace else {})
+    said = ", ".join(f"{name} {version}" for name, version in environment.items())
+    return f"<h1>Where the memory of a training step goes</h1><p class='muted'>{escape(said)}</p>"
+
+
+def _step(document: Document, title: str) -> str:
+    from memviz.figures.runs import baseline_of
+    from memviz.figures.sections import run_section, runs_section
+    from memviz.figures.timeline import timeline_figure
+
+    runs = [run for run in document.runs if run.title == title]
+    parts = [f"<h2>{escape(title or 'The step')}</h2>", runs_section(runs)]
+    for run in runs:
+        base = baseline_of(run, runs)
+        earlier = () if base is None or base is run else (base,)
+        figure = timeline_figure(run, predicted_for(run, document.trace), earlier)
+        parts.append(run_section(run, figure, f"run-{document.runs.index(run)}"))
+    return "".join(parts)
+
+
+def _graph(document: Document) -> str:
+    """The graph under each plan that ran on it; nothing without a trace, or where the drawing was not built."""
+    bundle = files("memviz").joinpath("widgets", "static", "graph.js")
+    trace = document.trace
+    if trace is None or not bundle.is_file():
+        return ""
+    from memviz.core.codec import to_json
+    from memviz.core.graph import actions, graph
+    from memviz.figures.page_graph import graph_section
+    from memviz.figures.runs import label_of
+
+    plans = [(label_of(run), run.plan) for run in document.runs if describes(trace, run)] or [("no plan", Plan())]
+    drawn = [(label, actions(graph(trace, plan))) for label, plan in plans]
+    return graph_section(bundle.read_text("utf-8"), to_json(graph(trace)), drawn)
+
+
+def _unrun(trace: Trace) -> str:
+    from memviz.figures.page import chart
+    from memviz.figures.sections import holders
+    from memviz.figures.timeline import timeline_figure
+
+    predicted = simulate(trace)
+    figure = timeline_figure(predicted=predicted)
+    return f"<h2>{escape(trace.title)}</h2><p>Recorded, not run yet.</p>{chart('predicted', figure)}{holders(predicted)}"
+
+
+def predicted_for(run: Run, trace: Trace | None) -> Timeline | None:
+    """What is predicted for the run; None without a trace that describes it."""
+    return simulate(trace, run.plan, limit=run.limit) if trace is not None and describes(trace, run) else None
+
+
+def describes(trace: Trace, run: Run) -> bool:
+    """Whether the run stepped what the trace recorded, and not the same model built otherwise (as RevNet reversed is)."""
+    forward = run.timeline.modules[: run.timeline.end_of_forward + 1]
+    recorded = (op.module for op in trace.ops[: trace.end_of_forward])
+    return (trace.title, trace.device) == (run.title, run.device) and _visits(forward) == _visits(recorded)
+
+
+def _visits(modules: Iterable[str]) -> list[str]:
+    return [module for module, _ in groupby(modules)]
