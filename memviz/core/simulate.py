@@ -170,7 +170,7 @@ class _Step:
             self._prefetch()
         elif value not in self.ledger and self.actions.get(value) is Action.RECOMPUTE:
             self._recompute(value)
-        elif value not in self.ledger:
+        elif value not in self.ledger and self._dropped(value):
             self.ledger.add(self.trace.values[value], again=True)
         if value in self.waiting:
             self.waiting.remove(value)

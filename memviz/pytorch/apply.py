@@ -223,14 +223,7 @@ class Engine(TorchDispatchMode):
                 cell.leaf_version = cell.leaf._version
             reads[cell] = None
 
-        def refer(argument: Any) -> Any:
-            if isinstance(argument, torch.Tensor):
-                if id(argument) in scratch:
-                    return Scratch(argument.size(), argument.dtype, argument.device)
-                return View.of(argument, self._cell(argument))
-            return type(argument)(map(refer, argument)) if isinstance(argument, list | tuple) else argument
-
-        node = Node(func, tuple(map(refer, args)), {name: refer(value) for name, value in kwargs.items()}, tuple(reads))
+        node = Node(func, self._refer(args, scratch), {name: self._refer(value, scratch) for name, value in kwargs.items()}, tuple(reads))
         node.written = tuple({self._cell(tensor): None for tensor in written if id(tensor) not in scratch})
         if traits.random:
             generator = _generator(kwargs, tensors[0].device)
@@ -238,6 +231,14 @@ class Engine(TorchDispatchMode):
                 return None
             node.rng = (generator, generator.get_state())
         return node
+
+    def _refer(self, argument: Any, scratch: set[int]) -> Any:
+        """An argument with a reference in the place of each tensor."""
+        if isinstance(argument, torch.Tensor):
+            if id(argument) in scratch:
+                return Scratch(argument.size(), argument.dtype, argument.device)
+            return View.of(argument, self._cell(argument))
+        return type(argument)([self._refer(part, scratch) for part in argument]) if isinstance(argument, list | tuple) else argument
 
     def _protect(self, written: list[torch.Tensor]) -> None:
         """Keep a copy of a leaf that recipes have read before it is overwritten (E5)."""

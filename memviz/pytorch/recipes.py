@@ -110,14 +110,7 @@ class Node:
         for cell in self.written:
             work[cell] = storages[cell] if cell in last else storages[cell].clone()
 
-        def rebuild(argument: Any) -> Any:
-            if isinstance(argument, View):
-                return argument.on(work[argument.cell])
-            if isinstance(argument, Scratch):
-                return argument.make()
-            return type(argument)(map(rebuild, argument)) if isinstance(argument, list | tuple) else argument
-
-        args, kwargs = rebuild(self.args), {name: rebuild(value) for name, value in self.kwargs.items()}
+        args, kwargs = _rebuilt(self.args, work), {name: _rebuilt(value, work) for name, value in self.kwargs.items()}
         if self.rng is None:
             result = self.func(*args, **kwargs)
         else:
@@ -132,6 +125,15 @@ class Node:
         made = {cell: tensors[position].untyped_storage() for position, cell in self.outputs}
         made.update({new: work[old] for old, new in self.replaced})
         return made
+
+
+def _rebuilt(argument: Any, storages: dict[Cell, torch.UntypedStorage]) -> Any:
+    # Not a closure: one that calls itself is a reference cycle, and would hold the storages until the garbage collector runs.
+    if isinstance(argument, View):
+        return argument.on(storages[argument.cell])
+    if isinstance(argument, Scratch):
+        return argument.make()
+    return type(argument)([_rebuilt(part, storages) for part in argument]) if isinstance(argument, list | tuple) else argument
 
 
 def tensors_in(tree: object) -> list[torch.Tensor]:

@@ -1,5 +1,7 @@
 """Traces of real steps against what is known of them, and predictions against measurements."""
 
+import gc
+
 import pytest
 import torch
 from torch import nn
@@ -29,12 +31,16 @@ def test_what_a_chain_does() -> None:
     assert trace.ops[2].source.startswith("test_record.py:")
 
 
-@pytest.mark.parametrize("mode", ["none"])
+@pytest.mark.parametrize("mode", ["none", "heuristics"])
 def test_predicted_peak_is_near_the_measured_one(mode: str) -> None:
     step = residual()
     trace = mv.record(step)
     plan = mv.plan(trace, recompute=mode)
-    run = mv.run(step, plan, repeats=1)
+    gc.disable()  # what a recompute leaves for the garbage collector is a leak as long as the step runs
+    try:
+        run = mv.run(step, plan, repeats=1)
+    finally:
+        gc.enable()
     assert run.gradients.agreement == "exact"
     assert mv.simulate(trace, plan).peak == pytest.approx(run.peak, rel=0.05)
 

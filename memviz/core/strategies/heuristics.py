@@ -28,10 +28,11 @@ def cheap(name: str) -> bool:
 def recomputed(trace: Trace) -> frozenset[int]:
     """Ids of the saved values to recompute."""
     anyway = held_anyway(trace)
+    overwritten = {value for op in trace.ops for value in op.mutates}
     dropped: set[int] = set()
 
     def held(value: int) -> bool:
-        return value in anyway or (value in trace.saves_of and value not in dropped)
+        return value in anyway or (value in trace.saves_of and value not in dropped and value not in overwritten)
 
     for value_id in sorted(trace.saves_of):
         if not _worth_dropping(trace, trace.values[value_id]):
