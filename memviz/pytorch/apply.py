@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import weakref
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from memviz.core.keys import Key
 from memviz.core.plan import Action, Plan, Swap
 from memviz.pytorch import compat
-from memviz.pytorch.recipes import Cell, Node, Scratch, Tally, View, recompute, tensors_in
+from memviz.pytorch.recipes import Cell, Node, Scratch, Tally, View, tensors_in
+from memviz.pytorch.reversible import ReversibleSequence, reversing
+from memviz.pytorch.saved import Dropped, Kept, Swapped
 from memviz.pytorch.scope import Scope
 from memviz.pytorch.swapping import Slot, Swapper
+from memviz.pytorch.transport import transport_for
+from memviz.pytorch.versions import Live, Versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,85 +27,18 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-class Kept:
-    """A saved tensor that stays. It is checked as autograd checks it: a write after the save is an error."""
-
-    __slots__ = ("__weakref__", "tensor", "version")
-
-    def __init__(self, tensor: torch.Tensor) -> None:
-        self.tensor = tensor
-        self.version = None if tensor.is_inference() else tensor._version
-
-    def storage(self) -> torch.UntypedStorage | None:
-        """Its storage, unless it has been overwritten."""
-        return self.tensor.untyped_storage() if self.tensor._version == self.version else None
-
-    def unpack(self) -> torch.Tensor:
-        """The tensor; RuntimeError if it was modified in place since it was saved."""
-        if self.version is not None and self.tensor._version != self.version:
-            msg = (
-                f"one of the variables needed for gradient computation has been modified by an inplace operation: "
-                f"{tuple(self.tensor.shape)} is at version {self.tensor._version}; expected version {self.version}"
-            )
-            raise RuntimeError(msg)
-        return self.tensor
-
-
-class Swapped:
-    """A saved tensor whose value may leave the device."""
-
-    __slots__ = ("slot", "view")
-
-    def __init__(self, slot: Slot, view: View) -> None:
-        self.slot = slot
-        self.view = view
-
-    def unpack(self) -> torch.Tensor:
-        """The tensor, fetched if it has left; RuntimeError if it was modified in place since it was saved."""
-        source = self.slot.source
-        if source is not None and source._version != self.slot.version:
-            Kept.unpack(_stale(source, self.slot.version))
-        return self.view.on(self.slot.storage())
-
-
-def _stale(tensor: torch.Tensor, version: int) -> Kept:
-    kept = Kept(tensor)
-    kept.version = version
-    return kept
-
-
-class Dropped:
-    """A saved tensor that is made again when its gradient needs it."""
-
-    __slots__ = ("tally", "unpacked", "view")
-
-    def __init__(self, view: View, tally: Tally) -> None:
-        self.view = view
-        self.tally = tally
-        self.unpacked = False
-        view.cell.waiting += 1
-
-    def unpack(self) -> torch.Tensor:
-        """The tensor, recomputed."""
-        tensor = self.view.on(recompute(self.view.cell, self.tally))
-        self._settle()
-        return tensor
-
-    def _settle(self) -> None:
-        if not self.unpacked:
-            self.unpacked = True
-            self.view.cell.waiting -= 1
-            if not self.view.cell.waiting:
-                self.view.cell.cached = None
-
-    def __del__(self) -> None:
-        self._settle()
-
-
 class Engine(TorchDispatchMode):
     """Sees each forward op, remembers how its outputs are made, and does with each saved tensor what the plan says.
 
     Blind spots: writes that bypass torch (numpy views of an activation) are not seen.
+
+    Args:
+        plan: What to do.
+        modules: Names of the outermost modules.
+        limit: Bytes that count as full where the plan's swap gives none.
+        live: Bytes on the device now; what the engine has seen and ``resident`` ones where left out.
+        resident: Bytes that the engine does not see, such as optimizer state.
+        on_save: Told of each tensor that autograd saves.
     """
 
     def __init__(
@@ -107,124 +47,68 @@ class Engine(TorchDispatchMode):
         modules: dict[str, nn.Module] | None = None,
         *,
         limit: int | None = None,
+        live: Callable[[], int] | None = None,
         resident: int = 0,
         on_save: Callable[[torch.Tensor], None] = lambda _tensor: None,
     ) -> None:
         super().__init__()
-        self.plan = plan
-        self.scope = Scope(modules)
-        self.tally = Tally()
-        self.on_save = on_save
+        self.plan, self.scope, self.tally, self.on_save = plan, Scope(modules), Tally(), on_save
         self.swapper: Swapper | None = None
-        self._limit = limit
-        self._live = self._tracked_live
-        self._tracked = resident
-        self._cells: dict[int, tuple[weakref.ref[torch.UntypedStorage], Cell]] = {}
-        self._hooks = torch.autograd.graph.saved_tensors_hooks(self._pack, lambda saved: saved.unpack())
-        self._tracing = any(rule.action is Action.RECOMPUTE for rule in plan.rules)
-        self._swaps = plan.swap is not None or any(rule.action is Action.SWAP for rule in plan.rules)
+        seen = Live(resident)
+        self._versions, self._live, self._limit = Versions(seen), live or seen, limit
+        actions = {rule.action for rule in plan.rules}
+        self._tracing, self._reversing = Action.RECOMPUTE in actions, Action.REVERSE in actions
+        self._swaps = plan.swap is not None or Action.SWAP in actions
+        self._slots: weakref.WeakKeyDictionary[torch.UntypedStorage, tuple[weakref.ref[Cell], weakref.ref[Slot]]] = weakref.WeakKeyDictionary()
         self._busy = False
+        self._entered: ExitStack | None = None
 
     def __enter__(self) -> Self:
-        self.scope.__enter__()
-        self._hooks.__enter__()
-        return super().__enter__()
+        with ExitStack() as stack:
+            stack.enter_context(self.scope)
+            stack.enter_context(torch.autograd.graph.saved_tensors_hooks(self._pack, _unpack))
+            if self._reversing:
+                stack.enter_context(reversing(self._reverses))
+            super().__enter__()
+            stack.push(super().__exit__)
+            self._entered = stack.pop_all()
+        return self
 
     def __exit__(self, *error: object) -> None:
-        super().__exit__(*error)
-        self._hooks.__exit__(*error)
-        self.scope.__exit__(*error)
-        self._cells.clear()
+        assert self._entered is not None
+        self._entered.__exit__(*error)
+        self._entered = None  # It holds bound methods: a cycle that would keep the swapper's files until the next collection.
+        self._versions.clear()
 
-    def use_live(self, live: Callable[[], int]) -> None:
-        """Ask a meter how many bytes are live, instead of counting the storages that the engine has seen."""
-        self._live = live
-
-    def _tracked_live(self) -> int:
-        return self._tracked
+    def _reverses(self, sequence: ReversibleSequence) -> bool:
+        key = Key(module=self.scope.paths.get(id(sequence), ""), op="reverse", output=0, call=0, nth=0)
+        return self.plan.action(key) is Action.REVERSE
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if self._busy or compat.in_backward() or not isinstance(func, torch._ops.OpOverload):
             return func(*args, **kwargs)
         traits = compat.traits(func)
-        written = self._written(traits, args, kwargs)
-        node = self._node(func, traits, args, kwargs, written)
+        written = compat.written(traits, args, kwargs)
+        node = self._node(func, traits, args, kwargs, written) if self._tracing else None
         result = func(*args, **kwargs)
         self._note(traits, node, written, args, kwargs, result)
         return result
 
-    # what an op reads and writes
-
-    def _written(self, traits: compat.Traits, args: Any, kwargs: Any) -> list[torch.Tensor]:
-        found = [
-            tensor
-            for where in traits.writes
-            for tensor in tensors_in(kwargs.get(where) if isinstance(where, str) else (args[where] if where < len(args) else None))
-        ]
-        if traits.name in compat.BATCH_NORMS:
-            found += [args[at] for at in compat.RUNNING_STATISTICS if _trains(traits, args) and args[at] is not None]
-        return found
-
-    def _cell(self, tensor: torch.Tensor) -> Cell:
-        """The version of the storage that the tensor shows now; what no seen op made becomes a leaf, or opaque."""
-        storage = tensor.untyped_storage()
-        known = self._cells.get(storage._cdata)
-        if known is not None and known[0]() is storage:
-            return known[1]
-        cell = Cell(nbytes=storage.nbytes())
-        if compat.plain(tensor) and tensor.is_leaf:
-            cell.leaf, cell.replayable = tensor, True
-        self._track(storage, cell)
-        return cell
-
-    def _track(self, storage: torch.UntypedStorage, cell: Cell) -> None:
-        name = storage._cdata
-        known = self._cells.get(name)
-        if known is None or known[0]() is not storage:
-            self._tracked += cell.nbytes
-            nbytes, cells, engine = cell.nbytes, self._cells, weakref.ref(self)
-
-            def gone(reference: object) -> None:
-                if name in cells and cells[name][0] is reference:
-                    del cells[name]
-                if (alive := engine()) is not None:
-                    alive._tracked -= nbytes
-
-            reference = weakref.ref(storage, gone)
-        else:
-            reference = known[0]
-        self._cells[name] = (reference, cell)
-
     def _node(self, func: Any, traits: compat.Traits, args: Any, kwargs: Any, written: list[torch.Tensor]) -> Node | None:
         """The recipe of an op, taken before it runs; None if it can't run again."""
-        if not self._tracing:
-            return None
         tensors = tensors_in(args) + tensors_in(kwargs)
-        scratch = (
-            {id(args[at]) for at in compat.RUNNING_STATISTICS if args[at] is not None}
-            if traits.name in compat.BATCH_NORMS and _trains(traits, args)
-            else set()
-        )
-        self._protect([tensor for tensor in written if id(tensor) not in scratch])
+        scratch = compat.only_written(traits, args)
+        overwritten = [tensor for tensor in written if id(tensor) not in scratch]
+        self._protect(overwritten)
+        tensors = [tensor for tensor in tensors if id(tensor) not in scratch]
         if not traits.replayable or not tensors or not all(map(compat.plain, tensors)):
             return None
-        reads: dict[Cell, None] = {}
-        written_ids = {id(tensor) for tensor in written} - scratch
-        for tensor in tensors:
-            if id(tensor) in scratch:
-                continue
-            cell = self._cell(tensor)
-            covered = id(tensor) in written_ids and traits.name in compat.FILLING and tensor.numel() * tensor.element_size() == cell.nbytes
-            if not cell.replayable or (cell.uninitialised and not covered and not traits.name.startswith("aten::empty")):
-                return None
-            cell.read = True
-            if cell.leaf is not None and cell.leaf_version is None:
-                cell.leaf_version = cell.leaf._version
-            reads[cell] = None
-
-        node = Node(func, self._refer(args, scratch), {name: self._refer(value, scratch) for name, value in kwargs.items()}, tuple(reads))
-        node.written = tuple({self._cell(tensor): None for tensor in written if id(tensor) not in scratch})
+        if not all(self._readable(tensor, traits, overwritten) for tensor in tensors):
+            return None
+        reads = tuple(dict.fromkeys(map(self._read, tensors)))
+        node = Node(func, self._refer(args, scratch), {name: self._refer(value, scratch) for name, value in kwargs.items()}, reads)
+        node.written = tuple(dict.fromkeys(map(self._versions.of, overwritten)))
         if traits.random:
             generator = _generator(kwargs, tensors[0].device)
             if generator is None:
@@ -232,18 +116,32 @@ class Engine(TorchDispatchMode):
             node.rng = (generator, generator.get_state())
         return node
 
+    def _readable(self, tensor: torch.Tensor, traits: compat.Traits, overwritten: list[torch.Tensor]) -> bool:
+        """Whether a recipe may read what the tensor shows: it can be had again, and something has been written there."""
+        cell = self._versions.of(tensor)
+        filled = any(tensor is other for other in overwritten) and traits.name in compat.FILLING
+        covered = filled and tensor.numel() * tensor.element_size() == cell.nbytes
+        return cell.replayable and (not cell.uninitialised or covered or traits.name.startswith("aten::empty"))
+
+    def _read(self, tensor: torch.Tensor) -> Cell:
+        cell = self._versions.of(tensor)
+        cell.read = True
+        if cell.leaf is not None and cell.leaf_version is None:
+            cell.leaf_version = cell.leaf._version
+        return cell
+
     def _refer(self, argument: Any, scratch: set[int]) -> Any:
         """An argument with a reference in the place of each tensor."""
         if isinstance(argument, torch.Tensor):
             if id(argument) in scratch:
                 return Scratch(argument.size(), argument.dtype, argument.device)
-            return View.of(argument, self._cell(argument))
+            return View.of(argument, self._versions.of(argument))
         return type(argument)([self._refer(part, scratch) for part in argument]) if isinstance(argument, list | tuple) else argument
 
     def _protect(self, written: list[torch.Tensor]) -> None:
         """Keep a copy of a leaf that recipes have read before it is overwritten (E5)."""
         for tensor in written:
-            cell = self._cell(tensor)
+            cell = self._versions.of(tensor)
             if cell.leaf is not None and cell.read:
                 self._busy = True
                 flat = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
@@ -254,7 +152,8 @@ class Engine(TorchDispatchMode):
     def _note(self, traits: compat.Traits, node: Node | None, written: list[torch.Tensor], args: Any, kwargs: Any, result: Any) -> None:
         """Give each storage that the op made, or wrote to, its new version."""
         nth = self.scope.frame.count(traits.name)
-        seen = {tensor.untyped_storage()._cdata for tensor in tensors_in(args) + tensors_in(kwargs)}
+        arguments = tensors_in(args) + tensors_in(kwargs)
+        seen = {tensor.untyped_storage()._cdata for tensor in arguments}
         for tensor in written:
             self._overwrite(tensor, traits, node, nth)
         made = []
@@ -266,81 +165,77 @@ class Engine(TorchDispatchMode):
             cell = Cell(key=self.scope.key(traits.name, position, nth), nbytes=storage.nbytes(), node=node)
             cell.replayable = node is not None and compat.plain(tensor)
             cell.uninitialised = cell.replayable and traits.name.startswith(("aten::empty", "aten::new_empty"))
-            if node is None and self._tracing and traits.replayable and not traits.random and not tensors_in(args) + tensors_in(kwargs):
-                self._leave(cell, tensor, traits)
-            self._track(storage, cell)
-            made.append((position, cell))
+            if self._tracing and not arguments and traits.factory and compat.plain(tensor):
+                cell.hold(tensor)  # Others may write to it out of sight before it is used.
+            self._versions.set(tensor, cell)
+            made.append((position, weakref.ref(cell)))
         if node is not None:
             node.outputs = tuple(made)
 
-    def _leave(self, cell: Cell, tensor: torch.Tensor, traits: compat.Traits) -> None:
-        """Hold what a factory made: others may write to it out of sight before it is used."""
-        if compat.plain(tensor) and not traits.name.startswith("aten::empty"):
-            cell.leaf, cell.replayable = tensor, True
-
     def _overwrite(self, tensor: torch.Tensor, traits: compat.Traits, node: Node | None, nth: int) -> None:
-        storage = tensor.untyped_storage()
-        old = self._cell(tensor)
+        old = self._versions.of(tensor)
         # Siblings of an unsafe_chunk share a storage but no version counter: what holds the old version can't tell (E5).
         old.holder = lambda: None
-        new = Cell(key=self.scope.key(traits.name, 0, nth), nbytes=storage.nbytes())
+        new = Cell(key=self.scope.key(traits.name, 0, nth), nbytes=tensor.untyped_storage().nbytes())
         if old.key is None or node is None or old not in node.written:
             new.key = old.key
             if old.leaf is not None and old.key is None and compat.plain(tensor) and tensor.is_leaf and not torch.is_grad_enabled():
-                new.leaf, new.replayable = tensor, True
+                new.hold(tensor)
         else:
             new.node, new.replayable = node, True
-            node.replaced = (*node.replaced, (old, new))
+            node.replaced = (*node.replaced, (old, weakref.ref(new)))
         if old.leaf is tensor or not old.read:
             old.leaf = None
-        self._track(storage, new)
-
-    # what autograd saves
+        self._versions.set(tensor, new)
 
     def _pack(self, tensor: torch.Tensor) -> Kept | Swapped | Dropped:
         if self._busy or not compat.plain(tensor):
             return Kept(tensor)
         self.on_save(tensor)
-        storage = tensor.untyped_storage()
-        known = self._cells.get(storage._cdata)
-        if known is None or known[0]() is not storage or known[1].key is None:
+        cell = self._versions.known(tensor)
+        if cell is None or cell.key is None:
             return Kept(tensor)
-        cell = known[1]
         action = self.plan.action(cell.key)
         if action is Action.RECOMPUTE and cell.node is not None and cell.replayable and not cell.uninitialised:
             return Dropped(View.of(tensor, cell), self.tally)
-        if self._swaps and action in (Action.KEEP, Action.SWAP):
-            return self._offer(tensor, cell, now=action is Action.SWAP)
+        settings = self.plan.swap or Swap()
+        if self._swaps and cell.nbytes >= int(settings.min_bytes) and (action is Action.SWAP or (action is Action.KEEP and self.plan.swap)):
+            return self._offer(tensor, cell, settings, now=action is Action.SWAP)
         kept = Kept(tensor)
         cell.holder = weakref.ref(kept)
         return kept
 
-    def _offer(self, tensor: torch.Tensor, cell: Cell, *, now: bool) -> Kept | Swapped:
-        settings = self.plan.swap or Swap()
-        if cell.nbytes < settings.min_bytes or (self.plan.swap is None and not now):
-            kept = Kept(tensor)
-            cell.holder = weakref.ref(kept)
-            return kept
-        if tensor.device.type != "cpu":
-            msg = "swapping is not built for this device yet: it works on the CPU only; leave swap out of the plan"
-            raise NotImplementedError(msg)
+    def _offer(self, tensor: torch.Tensor, cell: Cell, settings: Swap, *, now: bool) -> Swapped:
         self._busy = True
         try:
             if self.swapper is None:
-                self.swapper = Swapper(settings, settings.limit or self._limit or _memory(), self._live)
-            slot = cell.holder()
-            if not isinstance(slot, Slot) or (slot.source is not None and slot.source._version != slot.version):
-                slot = self.swapper.add(tensor, now=now)
-                cell.holder = weakref.ref(slot)
+                limit = int(settings.limit or self._limit or _memory(tensor.device))
+                self.swapper = Swapper(settings, limit, self._live, transport_for(tensor.device, settings.target))
+            slot = self._slot(tensor, cell)
+            if slot is None:
+                slot = self.swapper.add(tensor, str(cell.key), now=now)
+                self._slots[tensor.untyped_storage()] = (weakref.ref(cell), weakref.ref(slot))
+            cell.holder = weakref.ref(slot)
+            handle = Swapped(slot, View.of(tensor, cell))
             self.swapper.relieve()
-            return Swapped(slot, View.of(tensor, cell))
+            return handle
         finally:
             self._busy = False
 
+    def _slot(self, tensor: torch.Tensor, cell: Cell) -> Slot | None:
+        """The slot that the storage has, if it still shows what is saved now: an unsent one always does."""
+        of, found = self._slots.get(tensor.untyped_storage(), (None, None))
+        slot = found() if found is not None else None
+        if slot is None or of is None or (slot.parcel is not None and of() is not cell):
+            return None
+        if slot.parcel is None:
+            slot.sources.append((tensor, tensor._version))
+            self._slots[tensor.untyped_storage()] = (weakref.ref(cell), weakref.ref(slot))
+        return slot
 
-def _trains(traits: compat.Traits, args: Any) -> bool:
-    flag = compat.BATCH_NORMS[traits.name]
-    return flag is None or bool(args[flag])
+
+def _unpack(saved: Kept | Swapped | Dropped) -> torch.Tensor:
+    return saved.unpack()
 
 
 def _generator(kwargs: dict[str, Any], device: torch.device) -> torch.Generator | None:
@@ -352,9 +247,9 @@ def _generator(kwargs: dict[str, Any], device: torch.device) -> torch.Generator 
     return torch.cuda.default_generators[device.index or 0] if device.type == "cuda" else None
 
 
-def _memory() -> int:
-    import os
-
+def _memory(device: torch.device) -> int:
+    if device.type == "cuda":
+        return torch.cuda.get_device_properties(device).total_memory
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
@@ -362,7 +257,8 @@ def apply(plan: Plan, model: nn.Module | None = None) -> Engine:
     """Apply a plan to the forward passes inside a ``with`` block; backward may come inside or after it.
 
     Args:
-        plan: What to recompute and swap. Gradients are those of the unplanned step, bit for bit (E5).
+        plan: What to recompute, swap and reverse. Gradients are those of the unplanned step, bit for bit (E5); reversed
+            blocks are rebuilt up to rounding (E8).
         model: Names the modules that rules match; without it the first outermost module that is called is the root.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))

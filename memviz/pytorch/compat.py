@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import torch
 
@@ -28,6 +29,11 @@ class Traits:
     random: bool
     replayable: bool
 
+    @property
+    def factory(self) -> bool:
+        """Whether it makes a tensor out of numbers alone, always the same and with something in it."""
+        return self.replayable and not self.random and not self.name.startswith("aten::empty")
+
 
 @cache
 def traits(func: torch._ops.OpOverload) -> Traits:
@@ -44,6 +50,27 @@ def traits(func: torch._ops.OpOverload) -> Traits:
         random=torch.Tag.nondeterministic_seeded in func.tags,
         replayable=schema.name.startswith("aten::") and schema.name not in UNSEEN_WRITES,
     )
+
+
+def written(traits: Traits, args: Any, kwargs: Any) -> list[torch.Tensor]:
+    """The tensors that a call of the op writes to, running statistics among them."""
+    found: list[Any] = [kwargs.get(where) if isinstance(where, str) else (args[where] if where < len(args) else None) for where in traits.writes]
+    if traits.name in BATCH_NORMS and _trains(traits, args):
+        found += [args[at] for at in RUNNING_STATISTICS]
+    flat = [part for entry in found for part in (entry if isinstance(entry, list | tuple) else [entry])]
+    return list({id(tensor): tensor for tensor in flat if isinstance(tensor, torch.Tensor)}.values())
+
+
+def only_written(traits: Traits, args: Any) -> set[int]:
+    """The ids of the tensors that a call of the op writes to and does not read (E5: running statistics change once)."""
+    if traits.name not in BATCH_NORMS or not _trains(traits, args):
+        return set()
+    return {id(args[at]) for at in RUNNING_STATISTICS if args[at] is not None}
+
+
+def _trains(traits: Traits, args: Any) -> bool:
+    flag = BATCH_NORMS[traits.name]
+    return flag is None or bool(args[flag])
 
 
 def in_backward() -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -18,12 +18,14 @@ from memviz.core.timeline import Holder, Timeline
 from memviz.core.trace import Category, Phase
 from memviz.pytorch import compat
 from memviz.pytorch.recipes import tensors_in
-from memviz.pytorch.scope import Scope
+from memviz.pytorch.scope import Scope, user_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from memviz.core.events import Event
+    from memviz.core.timeline import Transfer
+    from memviz.pytorch.recipes import Tally
     from memviz.pytorch.step import TrainStep
 
 
@@ -37,12 +39,13 @@ class Held:
     module: str
     op: str
     born: int
+    source: str | None = None
     gone: int | None = None
     reference: weakref.ref[torch.UntypedStorage] | None = None
 
     def holder(self) -> Holder:
         """As a line of who holds the peak."""
-        return Holder(key=self.key, module=self.module, op=self.op, source=None, nbytes=self.nbytes, category=self.category)
+        return Holder(key=self.key, module=self.module, op=self.op, source=self.source, nbytes=self.nbytes, category=self.category)
 
 
 class Meter(TorchDispatchMode):
@@ -65,6 +68,9 @@ class Meter(TorchDispatchMode):
         self._step = step
         self._limit = limit
         self._on_event, self._cancelled = on_event, cancelled
+        self.tally: Tally | None = None
+        self.recomputed: list[int] = []
+        self._nbytes = dict.fromkeys(Category, 0)
         self._held: dict[int, Held] = {}
         self._all: list[Held] = []
         self._optimizing = False
@@ -103,17 +109,24 @@ class Meter(TorchDispatchMode):
         named += [(Category.GRADIENT, gradients), (Category.OPTIMIZER_STATE, states), (Category.INPUT, inputs)]
         for category, tensors in named:
             for name, tensor in tensors.items():
-                self._see(tensor, category, name, "", category.value, born=-1).category = category
+                self._categorise(self._see(tensor, category, name, "", category.value, born=-1), category)
 
     def _gradient(self, parameter: torch.Tensor) -> None:
         if parameter.grad is not None:
-            self._see(parameter.grad, Category.GRADIENT, "", "", "gradient", born=len(self.seconds)).category = Category.GRADIENT
+            held = self._see(parameter.grad, Category.GRADIENT, "", "", "gradient", born=len(self.seconds))
+            self._categorise(held, Category.GRADIENT)
+
+    def _categorise(self, held: Held, category: Category) -> None:
+        if held.gone is None:
+            self._nbytes[held.category] -= held.nbytes
+            self._nbytes[category] += held.nbytes
+        held.category = category
 
     def saved(self, tensor: torch.Tensor) -> None:
         """Autograd saved this tensor: what was a temporary is an activation."""
         held = self._held.get(tensor.untyped_storage()._cdata)
         if held is not None and held.category is Category.TEMPORARY:
-            held.category = Category.ACTIVATION
+            self._categorise(held, Category.ACTIVATION)
 
     def _see(self, tensor: torch.Tensor, category: Category, key: str, module: str, op: str, *, born: int) -> Held:
         storage = tensor.untyped_storage()
@@ -125,17 +138,19 @@ class Meter(TorchDispatchMode):
                 held = None
             else:
                 return held
-        held = Held(nbytes, category, key, module, op, born)
+        held = Held(nbytes, category, key, module, op, born, source=user_line() if born >= 0 else None)
         held.reference = weakref.ref(storage, lambda _reference, held=held: self._end(held))
         self._held[name] = held
         self._all.append(held)
         self.live += nbytes
+        self._nbytes[category] += nbytes
         return held
 
     def _end(self, held: Held) -> None:
         if held.gone is None:
             held.gone = len(self.seconds)
             self.live -= held.nbytes
+            self._nbytes[held.category] -= held.nbytes
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
@@ -167,7 +182,9 @@ class Meter(TorchDispatchMode):
                     module=self.scope.frame.path, op=name, requested=requested, live=self.live - requested, limit=self._limit, holders=holders
                 )
             )
-        nbytes = {Category.TEMPORARY: self.live}
+        if self.tally is not None and self.tally.running:
+            self.recomputed.append(len(self.seconds) - 1)
+        nbytes = {category: size for category, size in self._nbytes.items() if size}
         self._samples.append(Sample(op=len(self.seconds) - 1, seconds=self.seconds[-1], phase=phase, nbytes=nbytes))
         if time.perf_counter() - self._sent > 0.1:
             self._flush()
@@ -181,7 +198,7 @@ class Meter(TorchDispatchMode):
     def _alive(self) -> list[Held]:
         return [held for held in self._all if held.gone is None]
 
-    def timeline(self, device: str) -> Timeline:
+    def timeline(self, device: str, transfers: Sequence[Transfer] = ()) -> Timeline:
         """What was measured. Each storage counts from the op that made it to the op during which it went."""
         count = len(self.seconds)
         changes = {category: np.zeros(count + 1, np.int64) for category in Category}
@@ -189,15 +206,17 @@ class Meter(TorchDispatchMode):
             changes[held.category][min(max(held.born, 0), count)] += held.nbytes
             changes[held.category][count if held.gone is None else min(held.gone, count)] -= held.nbytes
         columns = {category: change[:count].cumsum() for category, change in changes.items() if change[:count].any()}
-        timeline = Timeline(
+        total = np.sum([np.zeros(count, np.int64), *columns.values()], axis=0)
+        at = int(total.argmax()) if count else 0
+        live = [held for held in self._all if max(held.born, 0) <= at and (held.gone is None or held.gone > at)]
+        return Timeline(
             predicted=False,
             device=device,
             seconds=np.array(self.seconds),
             nbytes=columns,
             phases=tuple(self.phases),
             modules=tuple(self.modules),
+            holders=tuple(held.holder() for held in sorted(live, key=lambda held: -held.nbytes)[:50]),
+            transfers=tuple(replace(t, start=t.start - self._start, end=t.end - self._start) for t in transfers),
+            recomputed=tuple(self.recomputed),
         )
-        at = timeline.peak_index
-        live = [held for held in self._all if max(held.born, 0) <= at and (held.gone is None or held.gone > at)]
-        holders = tuple(held.holder() for held in sorted(live, key=lambda held: -held.nbytes)[:50])
-        return Timeline(**{**{name: getattr(timeline, name) for name in timeline.__dataclass_fields__}, "holders": holders})

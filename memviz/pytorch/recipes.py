@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
+import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
@@ -22,7 +24,7 @@ class Holder(Protocol):
         ...
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Cell:
     """One version of one storage. ``leaf`` holds what no recipe makes, ``cached`` what has been made again."""
 
@@ -38,6 +40,10 @@ class Cell:
     waiting: int = 0
     cached: torch.UntypedStorage | None = None
     holder: Callable[[], Holder | None] = lambda: None
+
+    def hold(self, tensor: torch.Tensor) -> None:
+        """Make it a leaf: a tensor that no recipe makes, such as a parameter."""
+        self.leaf, self.replayable = tensor, True
 
     def held(self) -> torch.UntypedStorage | None:
         """Its storage, if that can be had without computing."""
@@ -98,9 +104,9 @@ class Node:
     reads: tuple[Cell, ...]
     written: tuple[Cell, ...] = ()
     """Versions that the op overwrote: it gets a clone of them."""
-    outputs: tuple[tuple[int, Cell], ...] = ()
-    """Position among the op's tensors, and the cell that it makes there."""
-    replaced: tuple[tuple[Cell, Cell], ...] = ()
+    outputs: tuple[tuple[int, weakref.ref[Cell]], ...] = ()
+    """Position among the op's tensors, and the cell that it makes there: weak, since the cell holds its node."""
+    replaced: tuple[tuple[Cell, weakref.ref[Cell]], ...] = ()
     """For a written version, the version that the write made."""
     rng: tuple[torch.Generator, torch.Tensor] | None = None
 
@@ -122,9 +128,9 @@ class Node:
             finally:
                 generator.set_state(now)
         tensors = tensors_in(result)
-        made = {cell: tensors[position].untyped_storage() for position, cell in self.outputs}
-        made.update({new: work[old] for old, new in self.replaced})
-        return made
+        made = [(cell(), tensors[position].untyped_storage()) for position, cell in self.outputs]
+        made += [(new(), work[old]) for old, new in self.replaced]
+        return {cell: storage for cell, storage in made if cell is not None}
 
 
 def _rebuilt(argument: Any, storages: dict[Cell, torch.UntypedStorage]) -> Any:
@@ -147,10 +153,11 @@ def tensors_in(tree: object) -> list[torch.Tensor]:
 
 @dataclass(slots=True)
 class Tally:
-    """What recomputing has cost so far."""
+    """What recomputing has cost so far; ``running`` while it goes on."""
 
     ops: int = 0
-    on_replay: Callable[[Node], None] = field(default=lambda _node: None)
+    seconds: float = 0.0
+    running: bool = False
 
 
 def _order(target: Cell) -> tuple[list[Node], dict[Cell, torch.UntypedStorage]]:
@@ -180,21 +187,28 @@ def _order(target: Cell) -> tuple[list[Node], dict[Cell, torch.UntypedStorage]]:
 
 def recompute(target: Cell, tally: Tally) -> torch.UntypedStorage:
     """Make a dropped value again; what else was dropped and comes by on the way stays cached while its saves wait."""
-    with below_autograd():
-        nodes, storages = _order(target)
-        last_reader = {cell: node for node in nodes for cell in node.reads}
-        owned: set[Cell] = set()
-        for node in nodes:
-            ending = {cell for cell in node.reads if last_reader[cell] is node and cell in owned and cell is not target}
-            free = {cell for cell in ending if cell.cached is None}
-            made = node.replay(storages, free)
-            tally.ops += 1
-            tally.on_replay(node)
-            for cell in ending:
-                del storages[cell]
-            for cell, storage in made.items():
-                storages[cell] = storage
-                owned.add(cell)
-                if cell.waiting:
-                    cell.cached = storage
-        return storages[target]
+    start, tally.running = time.perf_counter(), True
+    try:
+        with below_autograd():
+            return _run(target, tally)
+    finally:
+        tally.running = False
+        tally.seconds += time.perf_counter() - start
+
+
+def _run(target: Cell, tally: Tally) -> torch.UntypedStorage:
+    nodes, storages = _order(target)
+    last_reader = {cell: node for node in nodes for cell in node.reads}
+    owned: set[Cell] = set()
+    for node in nodes:
+        ending = {cell for cell in node.reads if last_reader[cell] is node and cell in owned and cell is not target}
+        made = node.replay(storages, {cell for cell in ending if cell.cached is None})
+        tally.ops += 1
+        for cell in ending:
+            del storages[cell]
+        for cell, storage in made.items():
+            storages[cell] = storage
+            owned.add(cell)
+            if cell.waiting:
+                cell.cached = storage
+    return storages[target]

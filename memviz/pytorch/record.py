@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import statistics
-import sys
 import time
 import weakref
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import torch
@@ -20,12 +18,11 @@ from memviz.pytorch.meter import Held, Meter
 from memviz.pytorch.recipes import tensors_in
 from memviz.pytorch.reversible import ReversibleBlock
 from memviz.pytorch.run import device_name, environment, timed_step
+from memviz.pytorch.scope import user_line
 from memviz.pytorch.step import as_step, restored
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-_SKIPPED = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
 
 
 @dataclass(slots=True, eq=False)
@@ -160,7 +157,7 @@ class Recorder(Meter):
                 outputs=tuple(dict.fromkeys(outputs)),
                 seconds=seconds,
                 forward=forward,
-                source=_source(),
+                source=user_line(),
                 random=traits.random,
                 mutates=mutated,
                 replayable=traits.replayable and bool(arguments) and all(map(compat.plain, arguments)),
@@ -229,13 +226,6 @@ class Recorder(Meter):
             released=max(draft.born, min(released, freed)),
             freed=freed,
         )
-
-
-def _source() -> str | None:
-    frame = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename.startswith((*_SKIPPED, "<")):
-        frame = frame.f_back
-    return None if frame is None else f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
 
 
 def record(

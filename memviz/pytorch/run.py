@@ -70,19 +70,18 @@ def run(
     want, _ = _result(step, None)
     tell("metered step", 1)
     with restored(step):
-        engine = Engine(plan, step.modules, limit=limit)
         meter = Meter(step, limit=limit, on_event=on_event, cancelled=cancelled)
-        engine.on_save = meter.saved
-        engine.use_live(lambda: meter.live)
+        engine = Engine(plan, step.modules, limit=limit, live=lambda: meter.live, on_save=meter.saved)
+        meter.tally = engine.tally
         with meter, engine:
             loss = step()
         got = _outcome(step, loss)
-    timeline = meter.timeline(device_name(step.device))
+    swapper = engine.swapper
+    timeline = meter.timeline(device_name(step.device), swapper.transfers if swapper else ())
     seconds = []
     for number in range(repeats + 1):
         tell(f"timed step {number} of {repeats}" if number else "warm-up step", number + 2)
         seconds.append(_result(step, plan, limit)[1])
-    swapper = engine.swapper
     return Run(
         title=step.title,
         plan=plan,
@@ -94,6 +93,7 @@ def run(
         swapped_in=swapper.swapped_in if swapper else 0,
         stall_seconds=swapper.stall_seconds if swapper else 0.0,
         recomputed_ops=engine.tally.ops,
+        recompute_seconds=engine.tally.seconds,
         limit=limit,
         environment=environment(),
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

@@ -1,8 +1,11 @@
 """Which module is running, and the key of what an op makes in it."""
 
+import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Self
 
+import torch
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
@@ -79,3 +82,14 @@ class Scope:
     def __exit__(self, *_: object) -> None:
         for hook in self._hooks:
             hook.remove()
+
+
+_SKIPPED = (str(Path(torch.__file__).parent), str(Path(__file__).parent), "<")
+
+
+def user_line() -> str | None:
+    """The innermost running line that is neither torch's nor the engine's, as ``file.py:12``."""
+    frame = sys._getframe(1)  # inspect.stack reads source files for every frame
+    while frame is not None and frame.f_code.co_filename.startswith(_SKIPPED):
+        frame = frame.f_back
+    return None if frame is None else f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"

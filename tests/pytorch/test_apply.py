@@ -1,6 +1,13 @@
 """Every action against plain autograd, bit for bit."""
 
 import copy
+import errno
+import gc
+import tempfile
+import threading
+import time
+import weakref
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,7 +15,10 @@ from torch import nn
 
 import memviz as mv
 from memviz.core.plan import Action, Rule
-from memviz.pytorch.apply import Dropped, Engine
+from memviz.pytorch import transport
+from memviz.pytorch.apply import Engine
+from memviz.pytorch.reversible import ReversibleBlock, ReversibleSequence
+from memviz.pytorch.saved import Dropped
 
 
 class Residual(nn.Module):
@@ -173,3 +183,101 @@ def test_a_parameter_changed_before_backward_is_an_error_not_a_wrong_gradient() 
 def test_apply_names_what_it_was_given() -> None:
     with pytest.raises(ValueError, match="apply takes a Plan"):
         mv.apply("heuristics")
+
+
+def folders() -> set[str]:
+    return {path.name for path in Path(tempfile.gettempdir()).glob("memviz-swap-*")}
+
+
+def swap_step(*, backward: bool) -> None:
+    x = torch.randn(1000, requires_grad=True)
+    with mv.apply(mv.Plan(rules={"*": "swap"}, swap=mv.Swap(min_bytes=0))):
+        loss = torch.sigmoid(torch.sigmoid(x)).sum()
+    if backward:
+        loss.backward()
+
+
+@pytest.mark.parametrize("backward", [True, False])
+def test_swapping_leaves_nothing_behind(*, backward: bool) -> None:
+    before = folders()
+    gc.collect()
+    gc.disable()  # what waits for the garbage collector was left behind
+    try:
+        swap_step(backward=backward)
+        for _ in range(50):
+            if folders() <= before and not any(thread.name.startswith("memviz-swap") for thread in threading.enumerate()):
+                break
+            time.sleep(0.05)
+        assert folders() <= before
+        assert not any(thread.name.startswith("memviz-swap") for thread in threading.enumerate())
+    finally:
+        gc.enable()
+
+
+def test_nothing_of_a_step_waits_for_the_garbage_collector() -> None:
+    x = torch.randn(1000)
+    model = nn.Sequential(nn.Linear(1000, 1000), nn.ReLU(), nn.Dropout(0.5), nn.Linear(1000, 1))
+    gc.collect()
+    gc.disable()
+    try:
+        gone = weakref.ref(x.untyped_storage())
+        with mv.apply(mv.Plan(rules={"*": "recompute"})):
+            loss = model(x).sum()
+        loss.backward()
+        del loss, x
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_a_chain_of_thousands() -> None:
+    x = torch.ones(2, requires_grad=True)
+    with mv.apply(mv.Plan(rules={"*": "recompute"})):
+        y = x
+        for _ in range(5000):
+            y = torch.sigmoid(y)
+        loss = y.sum()
+    loss.backward()
+    assert x.grad is not None
+
+
+def test_a_full_disk_is_a_warning_and_the_gradients_are_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_tensor: torch.Tensor, _path: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    torch.manual_seed(1)
+    model = Recurrent()
+    want, _ = outcome(model, (5, 3, 8), None, inside=False)
+    monkeypatch.setattr(transport, "_write", full)
+    with pytest.warns(RuntimeWarning, match="No space left on device"):
+        got, _ = outcome(model, (5, 3, 8), mv.Plan(rules={"*": "swap"}, swap=mv.Swap(min_bytes=0)), inside=False)
+    assert all(torch.equal(a, b) for a, b in zip(want, got, strict=True))
+
+
+def test_siblings_of_one_storage_move_once() -> None:
+    model, x = Siblings(), torch.randn(40, 8)
+    with mv.apply(mv.Plan(swap=mv.Swap(min_bytes=0, occupancy=0.5, limit="16 KiB"))) as engine:
+        loss = model(x).sum()
+    loss.backward()
+    keys = [transfer.key for transfer in engine.swapper.transfers if transfer.out]
+    assert len(keys) == len(set(keys))
+    assert engine.swapper.swapped_out <= 2 * 40 * 24 * 4
+
+
+def test_a_plan_reverses() -> None:
+    blocks = [ReversibleBlock(nn.Linear(4, 4), nn.Linear(4, 4)) for _ in range(4)]
+    model = nn.Sequential(ReversibleSequence(blocks), nn.Linear(8, 1))
+    x = torch.randn(3, 8)
+    model(x).sum().backward()
+    want = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    saved = []
+    with Engine(mv.Plan(rules={"0": "reverse"}), {"": model}, on_save=lambda tensor: saved.append(tensor)):
+        loss = model(x).sum()
+    plain = []
+    with Engine(mv.Plan(), {"": model}, on_save=lambda tensor: plain.append(tensor)):
+        model(x)
+    assert [len([tensor for tensor in found if tensor.shape[0] == len(x)]) for found in (saved, plain)] == [2, 9]
+    loss.backward()
+    for gradient, parameter in zip(want, model.parameters(), strict=True):
+        torch.testing.assert_close(parameter.grad, gradient, rtol=1e-4, atol=1e-5)
