@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
-
 from memviz.pytorch.recipes import Tally, View, recompute
 
 if TYPE_CHECKING:
+    import torch
+
     from memviz.pytorch.swapping import Slot
 
 

@@ -75,7 +75,8 @@ class Swapper:
         """Note a saved value; it leaves when the device fills up, or at once."""
         slot = Slot(tensor, key, self)
         slot.sources.append((tensor, tensor._version))
-        self._waiting[id(slot)] = weakref.ref(slot, lambda _gone, name=id(slot): self._waiting.pop(name, None))
+        name, waiting = id(slot), self._waiting
+        waiting[name] = weakref.ref(slot, lambda _gone: waiting.pop(name, None))
         if now:
             self._send(slot)
             self._settle(0)

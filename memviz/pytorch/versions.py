@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import weakref
-
-import torch
+from typing import TYPE_CHECKING
 
 from memviz.pytorch import compat
 from memviz.pytorch.recipes import Cell
+
+if TYPE_CHECKING:
+    import torch
 
 
 class Live:

@@ -272,10 +272,10 @@ def test_a_plan_reverses() -> None:
     want = [p.grad.clone() for p in model.parameters()]
     model.zero_grad()
     saved = []
-    with Engine(mv.Plan(rules={"0": "reverse"}), {"": model}, on_save=lambda tensor: saved.append(tensor)):
+    with Engine(mv.Plan(rules={"0": "reverse"}), {"": model}, on_save=saved.append):
         loss = model(x).sum()
     plain = []
-    with Engine(mv.Plan(), {"": model}, on_save=lambda tensor: plain.append(tensor)):
+    with Engine(mv.Plan(), {"": model}, on_save=plain.append):
         model(x)
     assert [len([tensor for tensor in found if tensor.shape[0] == len(x)]) for found in (saved, plain)] == [2, 9]
     loss.backward()
