@@ -73,8 +73,8 @@ def run(
         meter = Meter(step, limit=limit, on_event=on_event, cancelled=cancelled)
         engine = Engine(plan, step.modules, limit=limit, live=lambda: meter.live, on_save=meter.saved)
         meter.tally = engine.tally
-        with meter, engine:
-            loss = step()
+        with meter:
+            loss = step(engine)
         got = _outcome(step, loss)
     swapper = engine.swapper
     timeline = meter.timeline(device_name(step.device), swapper.transfers if swapper else ())
@@ -108,8 +108,7 @@ def _result(step: TrainStep, plan: Plan | None, limit: int | None = None) -> tup
             nullcontext() if plan is None or plan.keeps_everything else Engine(plan, step.modules, limit=limit, resident=resident)
         )
         start = time.perf_counter()
-        with context:
-            loss = step()
+        loss = step(context)
         _finish(step.device)
         seconds = time.perf_counter() - start
         return (_outcome(step, loss) if plan is None else {}), seconds

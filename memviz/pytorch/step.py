@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -90,16 +90,23 @@ class TrainStep:
             raise ValueError(msg)
         return loss
 
-    def __call__(self) -> torch.Tensor:
-        """Run one whole step for real; the loss, detached (NaN if a callable returns none)."""
+    def __call__(self, engine: AbstractContextManager[object] | None = None) -> torch.Tensor:
+        """Run one whole step for real; the loss, detached (NaN if a callable returns none).
+
+        Args:
+            engine: Entered around forward only, where forward can be told apart (E1); around the whole step of a callable.
+        """
+        engine = engine or nullcontext()
         if not isinstance(self.model, nn.Module):
-            loss = self.model()
+            with engine:
+                loss = self.model()
             return loss.detach() if isinstance(loss, torch.Tensor) else torch.tensor(float("nan") if loss is None else float(loss))
         for optimizer in self.optimizers:
             optimizer.zero_grad(set_to_none=True)
         if not self.optimizers:
             self.model.zero_grad(set_to_none=True)
-        loss = self.forward()
+        with engine:
+            loss = self.forward()
         loss.backward()
         for optimizer in self.optimizers:
             optimizer.step()
