@@ -61,6 +61,8 @@ class Engine(TorchDispatchMode):
         self._swaps = plan.swap is not None or Action.SWAP in actions
         self._slots: weakref.WeakKeyDictionary[torch.UntypedStorage, tuple[weakref.ref[Cell], weakref.ref[Slot]]] = weakref.WeakKeyDictionary()
         self._busy = False
+        self._fresh: list[Dropped] = []
+        """What was saved since the last op ended: an op may yet write to what it has saved, and autograd then means what it wrote."""
         self._entered: ExitStack | None = None
 
     def __enter__(self) -> Self:
@@ -76,6 +78,10 @@ class Engine(TorchDispatchMode):
 
     def __exit__(self, *error: object) -> None:
         assert self._entered is not None
+        self._relieve()
+        if self.swapper is not None:
+            self.swapper.finish()
+        self._fresh.clear()
         self._entered.__exit__(*error)
         self._entered = None  # It holds bound methods: a cycle that would keep the swapper's files until the next collection.
         self._versions.clear()
@@ -91,8 +97,12 @@ class Engine(TorchDispatchMode):
         traits = compat.traits(func)
         written = compat.written(traits, args, kwargs)
         node = self._node(func, traits, args, kwargs, written) if self._tracing else None
+        if self._tracing:
+            self._protect(written)
         result = func(*args, **kwargs)
         self._note(traits, node, written, args, kwargs, result)
+        self._fresh.clear()
+        self._relieve()
         return result
 
     def _node(self, func: Any, traits: compat.Traits, args: Any, kwargs: Any, written: list[torch.Tensor]) -> Node | None:
@@ -100,7 +110,6 @@ class Engine(TorchDispatchMode):
         tensors = tensors_in(args) + tensors_in(kwargs)
         scratch = compat.only_written(traits, args)
         overwritten = [tensor for tensor in written if id(tensor) not in scratch]
-        self._protect(overwritten)
         tensors = [tensor for tensor in tensors if id(tensor) not in scratch]
         if not traits.replayable or not tensors or not all(map(compat.plain, tensors)):
             return None
@@ -142,7 +151,7 @@ class Engine(TorchDispatchMode):
         """Keep a copy of a leaf that recipes have read before it is overwritten (E5)."""
         for tensor in written:
             cell = self._versions.of(tensor)
-            if cell.leaf is not None and cell.read:
+            if cell.leaf is not None and cell.read and tensor.layout is torch.strided:
                 self._busy = True
                 flat = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
                 cell.leaf = flat.clone()
@@ -153,13 +162,12 @@ class Engine(TorchDispatchMode):
         """Give each storage that the op made, or wrote to, its new version."""
         nth = self.scope.frame.count(traits.name)
         arguments = tensors_in(args) + tensors_in(kwargs)
-        seen = {tensor.untyped_storage()._cdata for tensor in arguments}
+        seen = {tensor.untyped_storage()._cdata for tensor in arguments if tensor.layout is torch.strided}
         for tensor in written:
             self._overwrite(tensor, traits, node, nth)
         made = []
         for position, tensor in enumerate(tensors_in(result)):
-            storage = tensor.untyped_storage()
-            if storage._cdata in seen:
+            if tensor.layout is not torch.strided or (storage := tensor.untyped_storage())._cdata in seen:
                 continue
             seen.add(storage._cdata)
             cell = Cell(key=self.scope.key(traits.name, position, nth), nbytes=storage.nbytes(), node=node)
@@ -176,17 +184,28 @@ class Engine(TorchDispatchMode):
         old = self._versions.of(tensor)
         # Siblings of an unsafe_chunk share a storage but no version counter: what holds the old version can't tell (E5).
         old.holder = lambda: None
-        new = Cell(key=self.scope.key(traits.name, 0, nth), nbytes=tensor.untyped_storage().nbytes())
-        if old.key is None or node is None or old not in node.written:
-            new.key = old.key
-            if old.leaf is not None and old.key is None and compat.plain(tensor) and tensor.is_leaf and not torch.is_grad_enabled():
+        new = Cell(key=self.scope.key(traits.name, 0, nth), nbytes=old.nbytes)
+        if old.key is None:
+            new.key = None  # It existed before, so it stays out of the plan's reach; what it shows now is held like the rest of it.
+            if old.leaf is not None and compat.plain(tensor) and tensor.is_leaf and not torch.is_grad_enabled():
                 new.hold(tensor)
-        else:
+        elif node is not None and old in node.written:
             new.node, new.replayable = node, True
             node.replaced = (*node.replaced, (old, weakref.ref(new)))
         if old.leaf is tensor or not old.read:
             old.leaf = None
         self._versions.set(tensor, new)
+        for handle in self._fresh:
+            if handle.view.cell is old:
+                handle.rebind(new, tensor)
+
+    def _relieve(self) -> None:
+        if self.swapper is not None:
+            self._busy = True
+            try:
+                self.swapper.relieve()
+            finally:
+                self._busy = False
 
     def _pack(self, tensor: torch.Tensor) -> Kept | Swapped | Dropped:
         if self._busy or not compat.plain(tensor):
@@ -197,7 +216,8 @@ class Engine(TorchDispatchMode):
             return Kept(tensor)
         action = self.plan.action(cell.key)
         if action is Action.RECOMPUTE and cell.node is not None and cell.replayable and not cell.uninitialised:
-            return Dropped(View.of(tensor, cell), self.tally)
+            self._fresh.append(Dropped(View.of(tensor, cell), self.tally))
+            return self._fresh[-1]
         settings = self.plan.swap or Swap()
         if self._swaps and cell.nbytes >= int(settings.min_bytes) and (action is Action.SWAP or (action is Action.KEEP and self.plan.swap)):
             return self._offer(tensor, cell, settings, now=action is Action.SWAP)
@@ -216,9 +236,7 @@ class Engine(TorchDispatchMode):
                 slot = self.swapper.add(tensor, str(cell.key), now=now)
                 self._slots[tensor.untyped_storage()] = (weakref.ref(cell), weakref.ref(slot))
             cell.holder = weakref.ref(slot)
-            handle = Swapped(slot, View.of(tensor, cell))
-            self.swapper.relieve()
-            return handle
+            return Swapped(slot, View.of(tensor, cell))
         finally:
             self._busy = False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from memviz.pytorch.recipes import Tally, View, recompute
@@ -9,6 +10,7 @@ from memviz.pytorch.recipes import Tally, View, recompute
 if TYPE_CHECKING:
     import torch
 
+    from memviz.pytorch.recipes import Cell
     from memviz.pytorch.swapping import Slot
 
 
@@ -60,15 +62,26 @@ class Swapped:
 class Dropped:
     """A saved tensor that is made again when its gradient needs it; it stays cached while other saves of it wait (E2)."""
 
-    __slots__ = ("tally", "unpacked", "view")
+    __slots__ = ("kept", "tally", "unpacked", "view")
 
     def __init__(self, view: View, tally: Tally) -> None:
         self.view, self.tally = view, tally
         self.unpacked = False
+        self.kept: Kept | None = None
         view.cell.waiting += 1
+
+    def rebind(self, cell: Cell, tensor: torch.Tensor) -> None:
+        """The op that saved it has written to it: what counts is the version after that, kept if it can't be made again."""
+        self.view.cell.waiting -= 1
+        cell.waiting += 1
+        self.view = replace(self.view, cell=cell)
+        if not cell.replayable:
+            self.kept = Kept(self.view.on(tensor.untyped_storage()))
 
     def unpack(self) -> torch.Tensor:
         """The tensor, recomputed."""
+        if self.kept is not None:
+            return self.kept.unpack()
         tensor = self.view.on(recompute(self.view.cell, self.tally))
         self._settle()
         return tensor

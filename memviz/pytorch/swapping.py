@@ -56,7 +56,7 @@ class Slot:
 class Swapper:
     """Decides what leaves and when it is fetched; a transport moves it.
 
-    Whenever a value is saved: while ``live()``, the bytes on the device, is above ``occupancy`` of the limit, waiting
+    After each op, which may yet write to what it saves: while ``live()``, the bytes on the device, is above ``occupancy`` of the limit, waiting
     values leave in ``order``. Memory goes on the calling thread, once the bytes are away. What can't be put away stays.
     """
 
@@ -68,28 +68,35 @@ class Swapper:
         self._bound = IN_FLIGHT * limit
         self._waiting: OrderedDict[int, weakref.ref[Slot]] = OrderedDict()
         self._in_flight: OrderedDict[int, tuple[Slot, float]] = OrderedDict()
+        self._urgent: list[Slot] = []
         self._away: list[weakref.ref[Slot]] = []
         self._broken = False
 
     def add(self, tensor: torch.Tensor, key: str, *, now: bool = False) -> Slot:
-        """Note a saved value; it leaves when the device fills up, or at once."""
+        """Note a saved value; it leaves when the device fills up, or right after the op that runs."""
         slot = Slot(tensor, key, self)
         slot.sources.append((tensor, tensor._version))
         name, waiting = id(slot), self._waiting
         waiting[name] = weakref.ref(slot, lambda _gone: waiting.pop(name, None))
         if now:
-            self._send(slot)
-            self._settle(0)
+            self._urgent.append(slot)
         return slot
 
     def relieve(self) -> None:
         """Send waiting values off the device until it is below the threshold, or none is left."""
         self._settle(self._bound)
+        while self._urgent:
+            self._send(self._urgent.pop())
+            self._settle(self._bound)
         while self._waiting and not self._broken and self.live() - self._leaving() > self.threshold:
             slot = self._next()
             if slot is not None:
                 self._send(slot)
                 self._settle(self._bound)
+
+    def finish(self) -> None:
+        """Let go of everything that is on its way out."""
+        self._settle(-1)
 
     @property
     def swapped_out(self) -> int:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING
+
+import torch
 
 from memviz.pytorch import compat
 from memviz.pytorch.recipes import Cell
-
-if TYPE_CHECKING:
-    import torch
 
 
 class Live:
@@ -39,7 +37,9 @@ class Versions:
         self._live = live
 
     def known(self, tensor: torch.Tensor) -> Cell | None:
-        """The tensor's cell, if its storage has been seen."""
+        """The tensor's cell, if it has a storage and that has been seen."""
+        if tensor.layout is not torch.strided:
+            return None
         storage = tensor.untyped_storage()
         found = self._cells.get(storage._cdata)
         return found[1] if found is not None and found[0]() is storage else None
@@ -48,6 +48,8 @@ class Versions:
         """The tensor's cell; for an unseen storage a leaf, or opaque if the tensor may change out of sight."""
         cell = self.known(tensor)
         if cell is None:
+            if tensor.layout is not torch.strided:
+                return Cell()
             cell = Cell(nbytes=tensor.untyped_storage().nbytes())
             if compat.plain(tensor) and tensor.is_leaf:
                 cell.hold(tensor)
@@ -56,6 +58,8 @@ class Versions:
 
     def set(self, tensor: torch.Tensor, cell: Cell) -> None:
         """The tensor's storage is at this version from now on."""
+        if tensor.layout is not torch.strided:
+            return
         storage = tensor.untyped_storage()
         name, found = storage._cdata, self._cells.get(storage._cdata)
         if found is not None and found[0]() is storage:

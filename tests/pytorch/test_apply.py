@@ -58,6 +58,20 @@ class Siblings(nn.Module):
         return a * b + b * c
 
 
+class Odd(nn.Module):
+    """An op that writes to what it has saved (rrelu), a factory's result changed in place, statistics that are read, sparse tensors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(8).eval()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = nn.functional.rrelu(self.norm(x * 2), training=True)
+        ramp = torch.arange(8.0).mul_(0.5)
+        eye = torch.eye(8).to_sparse()
+        return torch.sigmoid(y * ramp) + torch.sparse.mm(eye, x.t()).t()
+
+
 class InPlace(nn.Module):
     """Chains of writes before and after saves, views, splits and an input that is changed."""
 
@@ -92,6 +106,7 @@ CASES = {
     "residual": (lambda: nn.Sequential(Residual(), Residual()), (2, 4, 6, 6)),
     "recurrent": (Recurrent, (30, 3, 8)),
     "siblings": (Siblings, (40, 8)),
+    "odd": (Odd, (40, 8)),
     "in-place": (InPlace, (5, 8)),
     "attention": (Attention, (2, 5, 16)),
 }
@@ -135,7 +150,8 @@ def test_same_bits_as_plain_autograd(case: tuple, plan: mv.Plan, *, inside: bool
     assert all(torch.equal(a, b) for a, b in zip(want, got, strict=True))
     if any(rule == Rule(pattern="*", action=Action.RECOMPUTE) for rule in plan.rules):
         assert engine.tally.ops > 0
-    if any(rule.action == "swap" for rule in plan.rules) or (plan.swap and plan.swap.limit):
+    swaps = any(rule.action == "swap" for rule in plan.rules) or (plan.swap and plan.swap.limit)
+    if swaps and not inside:  # a backward that comes at once may need a value before it has left
         assert engine.swapper.swapped_out > 0
         assert engine.swapper.swapped_in > 0
 
