@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import weakref
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
@@ -229,7 +228,7 @@ class Engine(TorchDispatchMode):
         self._busy = True
         try:
             if self.swapper is None:
-                limit = int(settings.limit or self._limit or _memory(tensor.device))
+                limit = int(settings.limit or self._limit or compat.device_memory(tensor.device))
                 self.swapper = Swapper(settings, limit, self._live, transport_for(tensor.device, settings.target))
             slot = self._slot(tensor, cell)
             if slot is None:
@@ -263,12 +262,6 @@ def _generator(kwargs: dict[str, Any], device: torch.device) -> torch.Generator 
     if device.type == "cpu":
         return torch.default_generator
     return torch.cuda.default_generators[device.index or 0] if device.type == "cuda" else None
-
-
-def _memory(device: torch.device) -> int:
-    if device.type == "cuda":
-        return torch.cuda.get_device_properties(device).total_memory
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def apply(plan: Plan, model: nn.Module | None = None) -> Engine:

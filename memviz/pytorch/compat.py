@@ -1,5 +1,7 @@
 """Every private or version-dependent name of torch that memviz uses, with the version it was seen in."""
 
+import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -7,6 +9,8 @@ from functools import cache
 from typing import Any
 
 import torch
+
+from memviz.core.units import parse_bytes
 
 BATCH_NORMS = {  # position of the training flag, None where it always trains (torch 2.11 - 2.13)
     "aten::native_batch_norm": 5,
@@ -83,6 +87,22 @@ def below_autograd() -> Iterator[None]:
     """Run ops as a dispatch mode saw them: no autograd, no autocast (torch 2.11 - 2.13)."""
     with torch.no_grad(), torch._C._AutoDispatchBelowAutograd(), torch._C._DisableAutocast():
         yield
+
+
+def device_memory(device: torch.device | None) -> int:
+    """Bytes of a device's memory; the host's for the CPU."""
+    if device is not None and device.type == "cuda":
+        return torch.cuda.get_device_properties(device).total_memory
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+_REQUESTED = re.compile(r"Tried to allocate ([\d.]+ \w+)")
+
+
+def requested_bytes(error: torch.OutOfMemoryError) -> int:
+    """The bytes that the allocator's message says were asked for; 0 where it doesn't (torch 2.11 - 2.13)."""
+    found = _REQUESTED.search(str(error))
+    return parse_bytes(found[1]) if found else 0
 
 
 def sequence_number() -> int:

@@ -70,6 +70,8 @@ class Meter(TorchDispatchMode):
         self._on_event, self._cancelled = on_event, cancelled
         self.tally: Tally | None = None
         self.recomputed: list[int] = []
+        self.reserved: list[int] = []
+        self._cuda = step.device if step.device.type == "cuda" else None
         self._nbytes = dict.fromkeys(Category, 0)
         self._held: dict[int, Held] = {}
         self._all: list[Held] = []
@@ -153,12 +155,15 @@ class Meter(TorchDispatchMode):
             self._nbytes[held.category] -= held.nbytes
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
         if not isinstance(func, torch._ops.OpOverload):
-            return result
+            return func(*args, **(kwargs or {}))
         if self._cancelled():
             raise Cancelled
         name = compat.traits(func).name
+        try:
+            result = func(*args, **(kwargs or {}))
+        except torch.OutOfMemoryError as error:
+            raise self.out_of_memory(name, compat.requested_bytes(error), self._limit or compat.device_memory(self._cuda)) from error
         nth = self.scope.frame.count(name)
         before = self.live
         for position, tensor in enumerate(tensors_in(result)):
@@ -176,18 +181,22 @@ class Meter(TorchDispatchMode):
         self.modules.append(self.scope.frame.path)
         self.seconds.append(time.perf_counter() - self._start)
         if self._limit is not None and self.live > self._limit:
-            holders = tuple(held.holder() for held in sorted(self._alive(), key=lambda held: -held.nbytes)[:10])
-            raise OutOfMemoryError(
-                out_of_memory(
-                    module=self.scope.frame.path, op=name, requested=requested, live=self.live - requested, limit=self._limit, holders=holders
-                )
-            )
+            raise self.out_of_memory(name, requested, self._limit)
+        if self._cuda is not None:
+            self.reserved.append(torch.cuda.memory_reserved(self._cuda))
         if self.tally is not None and self.tally.running:
             self.recomputed.append(len(self.seconds) - 1)
         nbytes = {category: size for category, size in self._nbytes.items() if size}
         self._samples.append(Sample(op=len(self.seconds) - 1, seconds=self.seconds[-1], phase=phase, nbytes=nbytes))
         if time.perf_counter() - self._sent > 0.1:
             self._flush()
+
+    def out_of_memory(self, op: str, requested: int, limit: int) -> OutOfMemoryError:
+        """E9's report for the op that runs now."""
+        holders = tuple(held.holder() for held in sorted(self._alive(), key=lambda held: -held.nbytes)[:10])
+        live = self.live - requested if self.live > limit else self.live
+        failure = out_of_memory(module=self.scope.frame.path, op=op, requested=requested, live=live, limit=limit, holders=holders)
+        return OutOfMemoryError(failure)
 
     def _flush(self) -> None:
         if self._samples:
@@ -219,4 +228,5 @@ class Meter(TorchDispatchMode):
             holders=tuple(held.holder() for held in sorted(live, key=lambda held: -held.nbytes)[:50]),
             transfers=tuple(replace(t, start=t.start - self._start, end=t.end - self._start) for t in transfers),
             recomputed=tuple(self.recomputed),
+            reserved=np.array(self.reserved, np.int64) if self.reserved else None,
         )

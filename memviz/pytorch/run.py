@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import platform
 import time
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,12 +16,13 @@ from memviz.core.plan import Plan
 from memviz.core.run import Agreement, Gradients, Run
 from memviz.core.units import Bytes, parse_bytes
 from memviz.pytorch.apply import Engine
+from memviz.pytorch.compat import device_memory
 from memviz.pytorch.meter import Meter
 from memviz.pytorch.recipes import tensors_in
 from memviz.pytorch.step import TrainStep, as_step, restored
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 ROUNDING = 1e-3
 """Relative difference up to which results count as close."""
@@ -67,9 +68,9 @@ def run(
         on_event(Progress(stage=stage, fraction=number / total))
 
     tell("the unplanned step, to compare with", 0)
-    want, _ = _result(step, None)
+    want = _wanted(step)
     tell("metered step", 1)
-    with restored(step):
+    with restored(step), _capped(step.device, limit):
         meter = Meter(step, limit=limit, on_event=on_event, cancelled=cancelled)
         engine = Engine(plan, step.modules, limit=limit, live=lambda: meter.live, on_save=meter.saved)
         meter.tally = engine.tally
@@ -88,7 +89,7 @@ def run(
         timeline=timeline,
         step_seconds=tuple(seconds[1:]),
         loss=float(loss),
-        gradients=compare(want, got),
+        gradients=compare(want, got) if isinstance(want, dict) else want,
         swapped_out=swapper.swapped_out if swapper else 0,
         swapped_in=swapper.swapped_in if swapper else 0,
         stall_seconds=swapper.stall_seconds if swapper else 0.0,
@@ -114,9 +115,31 @@ def _result(step: TrainStep, plan: Plan | None, limit: int | None = None) -> tup
         return (_outcome(step, loss) if plan is None else {}), seconds
 
 
+def _wanted(step: TrainStep) -> dict[str, torch.Tensor] | Gradients:
+    """The unplanned step's outcome; why there is none where the device can't hold it."""
+    try:
+        return _result(step, None)[0]
+    except torch.OutOfMemoryError:
+        return Gradients(agreement=Agreement.UNCHECKED, reason=f"the unplanned step does not fit on {device_name(step.device)}")
+
+
 def timed_step(step: TrainStep) -> float:
     """Seconds of one plain step; everything is given back as it was."""
     return _result(step, None)[1]
+
+
+@contextmanager
+def _capped(device: torch.device, limit: int | None) -> Iterator[None]:
+    """On CUDA, keep the allocator itself within the limit (E9)."""
+    if device.type != "cuda" or limit is None:
+        yield
+        return
+    torch.cuda.empty_cache()
+    torch.cuda.set_per_process_memory_fraction(min(1.0, limit / device_memory(device)), device)
+    try:
+        yield
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0, device)
 
 
 def _finish(device: torch.device) -> None:
