@@ -46,5 +46,8 @@ class Parameter:
         if isinstance(self.default, bool):
             return "true or false"
         words = {int: "a whole number", float: "a number", str: "text"}[type(self.default)]
-        bounds = [f"at least {self.minimum:g}" if self.minimum is not None else "", f"at most {self.maximum:g}" if self.maximum is not None else ""]
+        bounds = [
+            f"at least {self.minimum:g}" if self.minimum is not None else "",
+            f"at most {self.maximum:g}" if self.maximum is not None else "",
+        ]
         return " ".join([words, " and ".join(filter(None, bounds))]).strip()

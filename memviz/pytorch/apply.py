@@ -12,13 +12,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from memviz.core.keys import Key
 from memviz.core.plan import Action, Plan, Swap
 from memviz.pytorch import compat
-from memviz.pytorch.recipes import Cell, Node, Scratch, Tally, View, tensors_in
+from memviz.pytorch.recipes import Cell, Node, Scratch, Tally, tensors_in
 from memviz.pytorch.reversible import ReversibleSequence, reversing
-from memviz.pytorch.saved import Dropped, Kept, Swapped
+from memviz.pytorch.saved import Away, Dropped, Kept, Swapped
 from memviz.pytorch.scope import Scope
 from memviz.pytorch.swapping import Slot, Swapper
 from memviz.pytorch.transport import transport_for
 from memviz.pytorch.versions import Live, Versions
+from memviz.pytorch.views import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,10 +59,11 @@ class Engine(TorchDispatchMode):
         actions = {rule.action for rule in plan.rules}
         self._tracing, self._reversing = Action.RECOMPUTE in actions, Action.REVERSE in actions
         self._swaps = plan.swap is not None or Action.SWAP in actions
-        self._slots: weakref.WeakKeyDictionary[torch.UntypedStorage, tuple[weakref.ref[Cell], weakref.ref[Slot]]] = weakref.WeakKeyDictionary()
+        self._slots: weakref.WeakKeyDictionary[torch.UntypedStorage, tuple[weakref.ref[Cell], weakref.ref[Slot]]] = (
+            weakref.WeakKeyDictionary()
+        )
         self._busy = False
-        self._fresh: list[Dropped] = []
-        """What was saved since the last op ended: an op may yet write to what it has saved, and autograd then means what it wrote."""
+        self._overwritten: list[Away] = []
         self._entered: ExitStack | None = None
 
     def __enter__(self) -> Self:
@@ -80,7 +82,7 @@ class Engine(TorchDispatchMode):
         self._relieve()
         if self.swapper is not None:
             self.swapper.finish()
-        self._fresh.clear()
+        self._overwritten.clear()
         self._entered.__exit__(*error)
         self._entered = None  # It holds bound methods: a cycle that would keep the swapper's files until the next collection.
         self._versions.clear()
@@ -91,6 +93,10 @@ class Engine(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if self._overwritten:
+            for handle in self._overwritten:  # Version counters move when the op that wrote has returned, so only now.
+                handle.settle()
+            self._overwritten.clear()
         if self._busy or compat.in_backward() or not isinstance(func, torch._ops.OpOverload):
             return func(*args, **kwargs)
         traits = compat.traits(func)
@@ -100,7 +106,6 @@ class Engine(TorchDispatchMode):
             self._protect(written)
         result = func(*args, **kwargs)
         self._note(traits, node, written, args, kwargs, result)
-        self._fresh.clear()
         self._relieve()
         return result
 
@@ -117,6 +122,7 @@ class Engine(TorchDispatchMode):
         reads = tuple(dict.fromkeys(map(self._read, tensors)))
         node = Node(func, self._refer(args, scratch), {name: self._refer(value, scratch) for name, value in kwargs.items()}, reads)
         node.written = tuple(dict.fromkeys(map(self._versions.of, overwritten)))
+        node.grad = torch.is_grad_enabled()
         if traits.random:
             generator = _generator(kwargs, tensors[0].device)
             if generator is None:
@@ -181,6 +187,11 @@ class Engine(TorchDispatchMode):
 
     def _overwrite(self, tensor: torch.Tensor, traits: compat.Traits, node: Node | None, nth: int) -> None:
         old = self._versions.of(tensor)
+        self._busy = True
+        for handle in self._versions.saved(tensor):
+            handle.overwritten(tensor)
+            self._overwritten.append(handle)
+        self._busy = False
         # Siblings of an unsafe_chunk share a storage but no version counter: what holds the old version can't tell (E5).
         old.holder = lambda: None
         new = Cell(key=self.scope.key(traits.name, 0, nth), nbytes=old.nbytes)
@@ -194,9 +205,6 @@ class Engine(TorchDispatchMode):
         if old.leaf is tensor or not old.read:
             old.leaf = None
         self._versions.set(tensor, new)
-        for handle in self._fresh:
-            if handle.view.cell is old:
-                handle.rebind(new, tensor)
 
     def _relieve(self) -> None:
         if self.swapper is not None:
@@ -206,7 +214,7 @@ class Engine(TorchDispatchMode):
             finally:
                 self._busy = False
 
-    def _pack(self, tensor: torch.Tensor) -> Kept | Swapped | Dropped:
+    def _pack(self, tensor: torch.Tensor) -> Kept | Away:
         if self._busy or not compat.plain(tensor):
             return Kept(tensor)
         self.on_save(tensor)
@@ -215,8 +223,7 @@ class Engine(TorchDispatchMode):
             return Kept(tensor)
         action = self.plan.action(cell.key)
         if action is Action.RECOMPUTE and cell.node is not None and cell.replayable and not cell.uninitialised:
-            self._fresh.append(Dropped(View.of(tensor, cell), self.tally))
-            return self._fresh[-1]
+            return self._away(tensor, lambda: Dropped(tensor, View.of(tensor, cell), self.tally))
         settings = self.plan.swap or Swap()
         if self._swaps and cell.nbytes >= int(settings.min_bytes) and (action is Action.SWAP or (action is Action.KEEP and self.plan.swap)):
             return self._offer(tensor, cell, settings, now=action is Action.SWAP)
@@ -224,7 +231,7 @@ class Engine(TorchDispatchMode):
         cell.holder = weakref.ref(kept)
         return kept
 
-    def _offer(self, tensor: torch.Tensor, cell: Cell, settings: Swap, *, now: bool) -> Swapped:
+    def _offer(self, tensor: torch.Tensor, cell: Cell, settings: Swap, *, now: bool) -> Away:
         self._busy = True
         try:
             if self.swapper is None:
@@ -235,9 +242,18 @@ class Engine(TorchDispatchMode):
                 slot = self.swapper.add(tensor, str(cell.key), now=now)
                 self._slots[tensor.untyped_storage()] = (weakref.ref(cell), weakref.ref(slot))
             cell.holder = weakref.ref(slot)
-            return Swapped(slot, View.of(tensor, cell))
         finally:
             self._busy = False
+        return self._away(tensor, lambda: Swapped(tensor, View.of(tensor, cell), slot))
+
+    def _away(self, tensor: torch.Tensor, make: Callable[[], Away]) -> Away:
+        self._busy = True
+        try:
+            handle = make()
+        finally:
+            self._busy = False
+        self._versions.note_saved(tensor, handle)
+        return handle
 
     def _slot(self, tensor: torch.Tensor, cell: Cell) -> Slot | None:
         """The slot that the storage has, if it still shows what is saved now: an unsent one always does."""
@@ -251,7 +267,7 @@ class Engine(TorchDispatchMode):
         return slot
 
 
-def _unpack(saved: Kept | Swapped | Dropped) -> torch.Tensor:
+def _unpack(saved: Kept | Away) -> torch.Tensor:
     return saved.unpack()
 
 

@@ -58,7 +58,9 @@ def traits(func: torch._ops.OpOverload) -> Traits:
 
 def written(traits: Traits, args: Any, kwargs: Any) -> list[torch.Tensor]:
     """The tensors that a call of the op writes to, running statistics among them."""
-    found: list[Any] = [kwargs.get(where) if isinstance(where, str) else (args[where] if where < len(args) else None) for where in traits.writes]
+    found: list[Any] = [
+        kwargs.get(where) if isinstance(where, str) else (args[where] if where < len(args) else None) for where in traits.writes
+    ]
     if traits.name in BATCH_NORMS and _trains(traits, args):
         found += [args[at] for at in RUNNING_STATISTICS]
     flat = [part for entry in found for part in (entry if isinstance(entry, list | tuple) else [entry])]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
 from memviz.pytorch.compat import below_autograd
+from memviz.pytorch.views import View
 
 if TYPE_CHECKING:
     from memviz.core.keys import Key
@@ -62,26 +64,6 @@ class Cell:
 
 
 @dataclass(slots=True, frozen=True)
-class View:
-    """A tensor as a window on a cell's storage."""
-
-    cell: Cell
-    dtype: torch.dtype
-    size: torch.Size
-    stride: tuple[int, ...]
-    offset: int
-
-    @classmethod
-    def of(cls, tensor: torch.Tensor, cell: Cell) -> View:
-        """The window that the tensor is."""
-        return cls(cell, tensor.dtype, tensor.size(), tensor.stride(), tensor.storage_offset())
-
-    def on(self, storage: torch.UntypedStorage) -> torch.Tensor:
-        """The same window on another storage."""
-        return torch.empty(0, dtype=self.dtype, device=storage.device).set_(storage, self.offset, self.size, self.stride)
-
-
-@dataclass(slots=True, frozen=True)
 class Scratch:
     """An argument that the op only writes: a fresh tensor stands in for it (E5: running statistics change once)."""
 
@@ -109,6 +91,8 @@ class Node:
     replaced: tuple[tuple[Cell, weakref.ref[Cell]], ...] = ()
     """For a written version, the version that the write made."""
     rng: tuple[torch.Generator, torch.Tensor] | None = None
+    grad: bool = True
+    """Whether gradients were enabled: some kernels return more when they are (the workspace of a fused RNN)."""
 
     def replay(self, storages: dict[Cell, torch.UntypedStorage], last: set[Cell]) -> dict[Cell, torch.UntypedStorage]:
         """Run the op; the storages of the cells it makes. What is in ``last`` may be overwritten instead of cloned."""
@@ -117,20 +101,27 @@ class Node:
             work[cell] = storages[cell] if cell in last else storages[cell].clone()
 
         args, kwargs = _rebuilt(self.args, work), {name: _rebuilt(value, work) for name, value in self.kwargs.items()}
-        if self.rng is None:
+        with torch.set_grad_enabled(self.grad), _generator_at(self.rng):
             result = self.func(*args, **kwargs)
-        else:
-            generator, state = self.rng
-            now = generator.get_state()
-            generator.set_state(state)
-            try:
-                result = self.func(*args, **kwargs)
-            finally:
-                generator.set_state(now)
         tensors = tensors_in(result)
         made = [(cell(), tensors[position].untyped_storage()) for position, cell in self.outputs]
         made += [(new(), work[old]) for old, new in self.replaced]
         return {cell: storage for cell, storage in made if cell is not None}
+
+
+@contextmanager
+def _generator_at(rng: tuple[torch.Generator, torch.Tensor] | None) -> Iterator[None]:
+    """The generator in the state that it had then, and afterwards in the one that it has now."""
+    if rng is None:
+        yield
+        return
+    generator, state = rng
+    now = generator.get_state()
+    generator.set_state(state)
+    try:
+        yield
+    finally:
+        generator.set_state(now)
 
 
 def _rebuilt(argument: Any, storages: dict[Cell, torch.UntypedStorage]) -> Any:

@@ -130,9 +130,7 @@ class Recorder(Meter):
         seconds = time.perf_counter() - start
         nth = frame.counts[traits.name] - 1
         known = {tensor.untyped_storage()._cdata for tensor in arguments}
-        outputs = [
-            self._draft(tensor, born=index, producer=index, key=str(self.scope.key(traits.name, 0, nth))).id for tensor in written
-        ]
+        outputs = [self._draft(tensor, born=index, producer=index, key=str(self.scope.key(traits.name, 0, nth))).id for tensor in written]
         for position, tensor in enumerate(tensors_in(result)):
             if tensor.layout is not torch.strided:
                 continue

@@ -86,7 +86,9 @@ class TrainStep:
             msg = f"the loss must be a scalar tensor, but is {shape}; give a loss_fn that returns one, such as lambda output: output.mean()"
             raise ValueError(msg)
         if not loss.requires_grad:
-            msg = "the loss does not require grad: no parameter that requires grad leads to it, or it was computed under no_grad or detached"
+            msg = (
+                "the loss does not require grad: no parameter that requires grad leads to it, or it was computed under no_grad or detached"
+            )
             raise ValueError(msg)
         return loss
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import weakref
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import torch
 
 from memviz.pytorch import compat
 from memviz.pytorch.recipes import Cell
+
+if TYPE_CHECKING:
+    from memviz.pytorch.saved import Away
 
 
 class Live:
@@ -29,20 +34,33 @@ class Live:
         self.nbytes -= nbytes
 
 
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A storage's current version, and what was saved on it and may have left."""
+
+    storage: weakref.ref[torch.UntypedStorage]
+    cell: Cell
+    saved: list[weakref.ref[Away]] = field(default_factory=list)
+
+
 class Versions:
     """The current cell of each storage that has been seen. What no seen op made is a leaf: held, and checked for writes."""
 
     def __init__(self, live: Live) -> None:
-        self._cells: dict[int, tuple[weakref.ref[torch.UntypedStorage], Cell]] = {}
+        self._entries: dict[int, Entry] = {}
         self._live = live
 
-    def known(self, tensor: torch.Tensor) -> Cell | None:
-        """The tensor's cell, if it has a storage and that has been seen."""
+    def _entry(self, tensor: torch.Tensor) -> Entry | None:
         if tensor.layout is not torch.strided:
             return None
         storage = tensor.untyped_storage()
-        found = self._cells.get(storage._cdata)
-        return found[1] if found is not None and found[0]() is storage else None
+        entry = self._entries.get(storage._cdata)
+        return entry if entry is not None and entry.storage() is storage else None
+
+    def known(self, tensor: torch.Tensor) -> Cell | None:
+        """The tensor's cell, if it has a storage and that has been seen."""
+        entry = self._entry(tensor)
+        return None if entry is None else entry.cell
 
     def of(self, tensor: torch.Tensor) -> Cell:
         """The tensor's cell; for an unseen storage a leaf, or opaque if the tensor may change out of sight."""
@@ -58,22 +76,33 @@ class Versions:
 
     def set(self, tensor: torch.Tensor, cell: Cell) -> None:
         """The tensor's storage is at this version from now on."""
+        entry = self._entry(tensor)
+        if entry is not None:
+            entry.cell = cell
+            return
         if tensor.layout is not torch.strided:
             return
-        storage = tensor.untyped_storage()
-        name, found = storage._cdata, self._cells.get(storage._cdata)
-        if found is not None and found[0]() is storage:
-            self._cells[name] = (found[0], cell)
-            return
-        cells = self._cells
+        storage, entries = tensor.untyped_storage(), self._entries
+        name = storage._cdata
 
         def gone(reference: object) -> None:
-            if name in cells and cells[name][0] is reference:
-                del cells[name]
+            if name in entries and entries[name].storage is reference:
+                del entries[name]
 
-        self._cells[name] = (weakref.ref(storage, gone), cell)
+        entries[name] = Entry(weakref.ref(storage, gone), cell)
         self._live.watch(storage)
+
+    def note_saved(self, tensor: torch.Tensor, handle: Away) -> None:
+        """Autograd was given this handle in the tensor's place."""
+        entry = self._entry(tensor)
+        if entry is not None:
+            entry.saved.append(weakref.ref(handle))
+
+    def saved(self, tensor: torch.Tensor) -> list[Away]:
+        """The handles on the tensor's storage that are still there."""
+        entry = self._entry(tensor)
+        return [] if entry is None else [handle for reference in entry.saved if (handle := reference()) is not None]
 
     def clear(self) -> None:
         """Forget everything but the count of live bytes."""
-        self._cells.clear()
+        self._entries.clear()

@@ -116,7 +116,9 @@ PLANS = {
     "swap all": mv.Plan(rules={"*": "swap"}, swap=mv.Swap(min_bytes=0)),
     "swap when full": mv.Plan(swap=mv.Swap(min_bytes=0, occupancy=0.5, limit="1 KiB", prefetch=1)),
     "some, each kept sibling a tempting source": mv.Plan(rules={"*:sigmoid_@*.1": "recompute", "*:tanh*": "recompute"}),
-    "both": mv.Plan(rules={"*": "swap", "*:relu*": "recompute", "*:*mul*": "recompute", "*:*norm*": "recompute"}, swap=mv.Swap(min_bytes=0)),
+    "both": mv.Plan(
+        rules={"*": "swap", "*:relu*": "recompute", "*:*mul*": "recompute", "*:*norm*": "recompute"}, swap=mv.Swap(min_bytes=0)
+    ),
 }
 
 

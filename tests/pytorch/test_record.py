@@ -13,7 +13,9 @@ from memviz.core.trace import Category, Phase
 def residual() -> mv.TrainStep:
     torch.manual_seed(0)
     block = [nn.Conv2d(8, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU()]
-    model = nn.Sequential(*block, nn.Conv2d(8, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 256, 10))
+    model = nn.Sequential(
+        *block, nn.Conv2d(8, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 256, 10)
+    )
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     return mv.TrainStep(model, torch.randn(16, 8, 16, 16), lambda output: output.square().mean(), optimizer)
 

@@ -1,0 +1,61 @@
+"""A tensor as a window on a storage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from memviz.pytorch.recipes import Cell
+
+
+@dataclass(slots=True, frozen=True)
+class View:
+    """A tensor as a window on a cell's storage."""
+
+    cell: Cell
+    dtype: torch.dtype
+    size: torch.Size
+    stride: tuple[int, ...]
+    offset: int
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor, cell: Cell) -> View:
+        """The window that the tensor is."""
+        return cls(cell, tensor.dtype, tensor.size(), tensor.stride(), tensor.storage_offset())
+
+    def on(self, storage: torch.UntypedStorage) -> torch.Tensor:
+        """The same window on another storage."""
+        return torch.empty(0, dtype=self.dtype, device=storage.device).set_(storage, self.offset, self.size, self.stride)
+
+
+def disjoint(view: View, tensor: torch.Tensor) -> bool:
+    """Whether a tensor on the view's storage surely shares no byte with it; False also where that is not easily seen.
+
+    Seen are columns of one matrix, as ``chunk`` makes them: runs of adjacent elements that repeat at a common stride.
+
+    >>> first, second = torch.zeros(4, 6).chunk(2, dim=1)
+    >>> disjoint(View.of(first, None), second)
+    True
+    >>> disjoint(View.of(first, None), first[1:])
+    False
+    """
+    if view.dtype != tensor.dtype:
+        return False
+    one = _columns(view.size, view.stride, view.offset)
+    other = _columns(tensor.size(), tensor.stride(), tensor.storage_offset())
+    return one is not None and other is not None and one[2] == other[2] and (one[1] <= other[0] or other[1] <= one[0])
+
+
+def _columns(size: torch.Size, stride: tuple[int, ...], offset: int) -> tuple[int, int, int] | None:
+    """Start and end of a run of adjacent elements within a row, and the row's length; None for any other shape."""
+    width = 1
+    outer = [(count, step) for count, step in zip(size, stride, strict=True) if count > 1]
+    while outer and outer[-1][1] == width:
+        width *= outer.pop()[0]
+    row = min((step for _, step in outer), default=0)
+    if not row or any(step % row for _, step in outer) or offset % row + width > row:
+        return None
+    return offset % row, offset % row + width, row
