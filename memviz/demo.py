@@ -16,7 +16,7 @@ from memviz.core.units import format_bytes, format_seconds
 from memviz.pytorch.record import record
 from memviz.pytorch.run import run
 from memviz.pytorch.step import TrainStep, as_step
-from memviz.report import report
+from memviz.reporting import report
 from memviz.workloads import Workload
 
 LIMIT = 0.6

@@ -44,6 +44,6 @@ def _graph(trace: Trace) -> object:
 
 
 def _report(trace: Trace | None, runs: tuple[Run, ...], failures: tuple[Failure, ...]) -> Path:
-    from memviz.report import report
+    from memviz.reporting import report
 
     return report(Document(trace=trace, runs=runs, failures=failures))
