@@ -40,6 +40,9 @@ _HOMES = {
     "workloads": "",
 }
 
+_DRAWING = {"anywidget", "ipywidgets", "plotly", "traitlets"}
+"""What a training server does without."""
+
 __all__ = sorted(_HOMES)
 
 
@@ -50,7 +53,13 @@ def __getattr__(name: str) -> object:
         msg = f"module 'memviz' has no attribute {name!r}; {hint} has {', '.join(__all__)}"
         raise AttributeError(msg)
     home = _HOMES[name]
-    found = getattr(import_module(home), name) if home else import_module(f"memviz.{name}")
+    try:
+        found = getattr(import_module(home), name) if home else import_module(f"memviz.{name}")
+    except ModuleNotFoundError as error:
+        if error.name not in _DRAWING:
+            raise
+        msg = f"memviz.{name} needs {error.name}, which is not installed: pip install 'memviz[notebook]'"
+        raise ImportError(msg, name=error.name) from error
     globals()[name] = found
     return found
 
