@@ -11,7 +11,7 @@ from memviz.core.strategies import plan
 from memviz.core.trace import Trace
 from memviz.widgets.collaborators import Collaborators
 from memviz.widgets.explorer import Explorer
-from memviz.workloads.description import Workload
+from memviz.workloads.description import DEVICE, Workload
 
 if TYPE_CHECKING:
     from memviz.running.job import Backend
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 def explore(step: object) -> Explorer:
     """The explorer of a workload (in a worker process) or of a live step (on one thread)."""
-    parameters, settings = (step.parameters, step.settings) if isinstance(step, Workload) else ((), {})
+    if isinstance(step, Workload):
+        parameters, settings = (*step.parameters, DEVICE), {**step.settings, DEVICE.name: step.device}
+    else:
+        parameters, settings = (), {}
     made = Collaborators(start=_backend(step).start, plan=plan, simulate=simulate, report=_report, graph=_graph)
     return Explorer(made, parameters, settings)
 
