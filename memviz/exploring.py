@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from memviz.core.failure import Failure
 from memviz.core.files import Document
+from memviz.core.parameters import Parameter, Setting
 from memviz.core.run import Run
 from memviz.core.simulate import simulate
 from memviz.core.strategies import plan
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
 
 def explore(step: object) -> Explorer:
     """The explorer of a workload (in a worker process) or of a live step (on one thread)."""
+    parameters: tuple[Parameter, ...] = ()
+    settings: dict[str, Setting] = {}
     if isinstance(step, Workload):
         parameters, settings = (*step.parameters, DEVICE), {**step.settings, DEVICE.name: step.device}
-    else:
-        parameters, settings = (), {}
     made = Collaborators(start=_backend(step).start, plan=plan, simulate=simulate, report=_report, graph=_graph)
     return Explorer(made, parameters, settings)
 

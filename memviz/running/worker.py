@@ -6,7 +6,8 @@ import signal
 import sys
 import tempfile
 import threading
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from importlib import import_module
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection
@@ -81,10 +82,19 @@ def send_outcome(
     def call() -> Trace | Run:
         if is_cancelled():
             raise Cancelled
-        return import_work(work)(request, workload_name, send, is_cancelled)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", RuntimeWarning)
+            result = import_work(work)(request, workload_name, send, is_cancelled)
+        return noted(result, caught)
 
     last = outcome(call)
     connection.send(Message(number=number, event=last, spent=spent_by(last)))
+
+
+def noted(result: Trace | Run, caught: list[warnings.WarningMessage]) -> Trace | Run:
+    """The result with what was warned of as its notes: the worker's stderr is not where the person looks."""
+    notes = dict.fromkeys(str(warning.message) for warning in caught if issubclass(warning.category, RuntimeWarning))
+    return replace(result, notes=(*result.notes, *notes)) if isinstance(result, Run) else result
 
 
 def spent_by(last: Event) -> bool:

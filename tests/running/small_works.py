@@ -5,6 +5,7 @@ import signal
 import sys
 import tempfile
 import time
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -76,6 +77,13 @@ def errs_on_cuda(request, workload_name, on_event, cancelled):
     sys.modules["torch"] = SimpleNamespace(cuda=SimpleNamespace(is_initialized=lambda: True))
     on_event(Progress(stage=str(os.getpid()), fraction=0.0))
     raise RuntimeError("CUDA error: device-side assert triggered")
+
+
+def warns(request, workload_name, on_event, cancelled):
+    for _ in range(2):
+        warnings.warn("the disk is full", RuntimeWarning, stacklevel=1)
+    warnings.warn("of no interest", UserWarning, stacklevel=1)
+    return a_run("warned")
 
 
 def writes_a_file(request, workload_name, on_event, cancelled):

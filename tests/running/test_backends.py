@@ -153,6 +153,10 @@ def test_a_worker_stays_after_an_error_elsewhere(process):
     assert events_of(process, asking("streams", Plan()))[-1].run.title == before
 
 
+def test_what_the_work_warned_of_is_in_the_run(process):
+    assert events_of(process, asking("warns", Plan()))[-1].run.notes == ("the disk is full",)
+
+
 def test_the_worker_s_temporary_files_go_with_it(process):
     file = Path(events_of(process, asking("writes_a_file", Plan()))[-1].run.title)
     assert file.exists()
