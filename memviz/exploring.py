@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from memviz.core.failure import Failure
 from memviz.core.files import Document
-from memviz.core.parameters import Parameter, Setting
 from memviz.core.run import Run
 from memviz.core.simulate import simulate
 from memviz.core.strategies import plan
@@ -15,6 +14,7 @@ from memviz.widgets.explorer import Explorer
 from memviz.workloads.description import DEVICE, Workload
 
 if TYPE_CHECKING:
+    from memviz.core.parameters import Parameter, Setting
     from memviz.running.job import Backend
 
 
