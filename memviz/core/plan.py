@@ -1,7 +1,7 @@
 """What to do with each saved tensor: actions, rules and swap thresholds."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import translate
@@ -113,6 +113,9 @@ class Swap:
         object.__setattr__(self, "min_bytes", parse_bytes(self.min_bytes, name="min_bytes"))
         if self.limit is not None:
             object.__setattr__(self, "limit", parse_bytes(self.limit, name="limit"))
+            if not self.limit:
+                msg = "limit is 0, but what counts as full is at least one byte; to swap whatever can be, use occupancy=0.0"
+                raise ValueError(msg)
         if isinstance(self.occupancy, bool) or not isinstance(self.occupancy, int | float) or not 0 <= self.occupancy <= 1:
             msg = f"occupancy is a part of the limit from 0 to 1, such as 0.7, not {self.occupancy!r}"
             raise ValueError(msg)
@@ -153,7 +156,7 @@ class Plan:
         rules = self.rules
         if isinstance(rules, Mapping):
             rules = tuple(Rule(pattern=pattern, action=action) for pattern, action in rules.items())
-        if not all(isinstance(rule, Rule) for rule in rules):
+        if not isinstance(rules, Iterable) or not all(isinstance(rule, Rule) for rule in rules):
             msg = f"rules is a mapping from pattern to action or a sequence of Rule, not {self.rules!r}"
             raise ValueError(msg)
         object.__setattr__(self, "rules", tuple(rules))

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from memviz.core.plan import Plan
 from memviz.core.timeline import Timeline
+from memviz.core.units import format_bytes, format_seconds
 
 
 class Agreement(StrEnum):
@@ -35,7 +36,7 @@ class Gradients:
     reason: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Run:
     """One plan, stepped for real.
 
@@ -50,6 +51,7 @@ class Run:
         stall_seconds: Time in which the step waited for a transfer.
         recomputed_ops: Ops that ran again, and ``recompute_seconds`` they took.
         limit: Bytes that the step had to stay within, or None.
+        notes: What went otherwise than planned and was no failure, such as a disk that filled up; for people.
         environment: Versions and machine.
         created: ISO time.
     """
@@ -68,6 +70,12 @@ class Run:
     limit: int | None = None
     environment: dict[str, str] = field(default_factory=dict)
     created: str = ""
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        sizes = f"peak {format_bytes(self.peak)}, activations {format_bytes(self.activations)}"
+        agreement = f"gradients {self.gradients.agreement}"
+        return f"Run({self.title!r}, {self.plan.label or 'plan'!r} on {self.device}: {sizes}, {format_seconds(self.seconds)}, {agreement})"
 
     @property
     def peak(self) -> int:

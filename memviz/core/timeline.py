@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memviz.core.trace import PERSISTENT, Category, Phase
+from memviz.core.units import format_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,7 @@ class Transfer:
     end: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Timeline:
     """Live bytes after each op, by category.
 
@@ -61,6 +62,10 @@ class Timeline:
     holders: tuple[Holder, ...] = ()
     transfers: tuple[Transfer, ...] = ()
     recomputed: tuple[int, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        how = "predicted for" if self.predicted else "measured on"
+        return f"Timeline({how} {self.device}: {len(self.seconds)} ops, peak {format_bytes(self.peak)})"
 
     @cached_property
     def total(self) -> npt.NDArray[np.int64]:

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
+from memviz.core.units import format_seconds
+
 
 class Phase(StrEnum):
     """The part of a training step that an op runs in."""
@@ -98,7 +100,7 @@ class Save:
     unpacked: tuple[int, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Trace:
     """One recorded training step.
 
@@ -141,6 +143,10 @@ class Trace:
         for index, save in enumerate(self.saves):
             self._check_values(f"save {index}", (save.value,))
 
+    def __repr__(self) -> str:
+        counts = f"{len(self.ops)} ops, {len(self.values)} values, {len(self.saves)} saves"
+        return f"Trace({self.title!r} on {self.device}: {counts}, {format_seconds(self.seconds)})"
+
     def _check_values(self, where: str, ids: tuple[int, ...]) -> None:
         for value in ids:
             if not 0 <= value < len(self.values):
@@ -159,3 +165,10 @@ class Trace:
         for save in self.saves:
             found.setdefault(save.value, []).append(save)
         return {value: tuple(saves) for value, saves in found.items()}
+
+
+def check_trace(trace: object, wanted_by: str) -> None:
+    """ValueError, in the name of the function that wants one, for what is no trace."""
+    if not isinstance(trace, Trace):
+        msg = f"{wanted_by} takes a Trace, as mv.record(step) returns, not {trace!r}"
+        raise ValueError(msg)

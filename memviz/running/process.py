@@ -2,8 +2,11 @@
 
 import itertools
 import multiprocessing
+import shutil
+import tempfile
 import threading
 import time
+import weakref
 from ctypes import c_longlong
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -13,29 +16,28 @@ from multiprocessing.sharedctypes import RawValue
 from memviz.core.events import Event, Failed, Finished, Recorded, Request
 from memviz.running.job import Job, OnEvent
 from memviz.running.outcome import cancelled, died
-from memviz.running.worker import CancelledUpTo, serve
+from memviz.running.worker import CancelledUpTo, Message, serve
 
 LAST = (Recorded, Finished, Failed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class Worker:
-    """A process that is up, this end of its pipe, and the number up to which its requests are cancelled."""
+    """A process that is up, this end of its pipe, the number up to which its requests are cancelled, and its temporary files."""
 
     process: SpawnProcess
     connection: Connection
     cancelled_up_to: CancelledUpTo
+    folder: str
 
     def stop(self) -> int | None:
         """Kill it if it is still there; its exit code."""
         self.connection.close()
-        self.process.kill()
-        self.process.join()
-        return self.process.exitcode
+        return _end(self.process, self.folder)
 
 
 class ProcessBackend:
-    """A Backend that keeps one process, started by the first request, replaced when it dies.
+    """A Backend that keeps one process, started by the first request, replaced when it dies or an error leaves its CUDA context in doubt.
 
     Args:
         workload_name: Which workload the process builds; its settings come with each request.
@@ -119,12 +121,14 @@ class ProcessBackend:
                 return cancelled()
             if not worker.connection.poll(0.02):
                 continue
-            of, event = worker.connection.recv()
-            if of != number:
+            message: Message = worker.connection.recv()
+            if message.number != number:
                 continue
-            if isinstance(event, LAST):
-                return event
-            job.on_event(event)
+            if message.spent:
+                self._discard()
+            if isinstance(message.event, LAST):
+                return message.event
+            job.on_event(message.event)
 
 
 def start_worker(work: str, workload_name: str) -> Worker:
@@ -132,7 +136,18 @@ def start_worker(work: str, workload_name: str) -> Worker:
     context = multiprocessing.get_context("spawn")  # A fork would share the kernel's threads' locks and its CUDA context.
     ours, theirs = context.Pipe()
     cancelled_up_to = RawValue(c_longlong, 0)
-    process = context.Process(target=serve, args=(work, workload_name, theirs, cancelled_up_to), name="memviz-worker", daemon=True)
+    folder = tempfile.mkdtemp(prefix="memviz-worker-")
+    arguments = (work, workload_name, theirs, cancelled_up_to, folder)
+    process = context.Process(target=serve, args=arguments, name="memviz-worker", daemon=True)
     process.start()
     theirs.close()  # Else the pipe would not break when the process dies.
-    return Worker(process=process, connection=ours, cancelled_up_to=cancelled_up_to)
+    worker = Worker(process=process, connection=ours, cancelled_up_to=cancelled_up_to, folder=folder)
+    weakref.finalize(worker, _end, process, folder)  # Also when the interpreter exits.
+    return worker
+
+
+def _end(process: SpawnProcess, folder: str) -> int | None:
+    process.kill()
+    process.join()
+    shutil.rmtree(folder, ignore_errors=True)
+    return process.exitcode

@@ -1,12 +1,20 @@
 """Inside the worker process: wait for a request, do it, send its events, wait for the next."""
 
+import os
+import shutil
 import signal
+import sys
+import tempfile
+import threading
+import warnings
+from dataclasses import dataclass, replace
 from importlib import import_module
+from multiprocessing import parent_process
 from multiprocessing.connection import Connection
 from typing import Protocol
 
-from memviz.core.events import Event, Request
-from memviz.core.failure import Cancelled
+from memviz.core.events import Event, Failed, Request
+from memviz.core.failure import Cancelled, Cause
 from memviz.core.run import Run
 from memviz.core.trace import Trace
 from memviz.running.job import IsCancelled, OnEvent
@@ -28,16 +36,36 @@ class Work(Protocol):
     def __call__(self, request: Request, workload_name: str, on_event: OnEvent, cancelled: IsCancelled, /) -> Trace | Run: ...
 
 
-def serve(work: str, workload_name: str, connection: Connection, cancelled_up_to: CancelledUpTo) -> None:
-    """Answer numbered requests with numbered events until the other end hangs up."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """An event of the request with this number. ``spent``: the process should serve no other request."""
+
+    number: int
+    event: Event
+    spent: bool = False
+
+
+def serve(work: str, workload_name: str, connection: Connection, cancelled_up_to: CancelledUpTo, folder: str) -> None:
+    """Answer numbered requests with messages until the other end hangs up; temporary files go to the folder."""
     # An interrupt of the kernel reaches its whole process group; here, cancelling is the shared number's business.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    tempfile.tempdir = folder
+    threading.Thread(target=_end_with_parent, args=(folder,), name="memviz-orphan", daemon=True).start()
     while True:
         try:
             number, request = connection.recv()
             send_outcome(work, workload_name, connection, cancelled_up_to, number, request)
         except (EOFError, BrokenPipeError, ConnectionResetError):
             return
+
+
+def _end_with_parent(folder: str) -> None:
+    """Without the parent nobody waits for the work, and nobody else removes its files."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(1)
 
 
 def send_outcome(
@@ -49,14 +77,30 @@ def send_outcome(
         return cancelled_up_to.value >= number
 
     def send(event: Event) -> None:
-        connection.send((number, event))
+        connection.send(Message(number=number, event=event))
 
     def call() -> Trace | Run:
         if is_cancelled():
             raise Cancelled
-        return import_work(work)(request, workload_name, send, is_cancelled)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", RuntimeWarning)
+            result = import_work(work)(request, workload_name, send, is_cancelled)
+        return noted(result, caught)
 
-    send(outcome(call))
+    last = outcome(call)
+    connection.send(Message(number=number, event=last, spent=spent_by(last)))
+
+
+def noted(result: Trace | Run, caught: list[warnings.WarningMessage]) -> Trace | Run:
+    """The result with what was warned of as its notes: the worker's stderr is not where the person looks."""
+    notes = dict.fromkeys(str(warning.message) for warning in caught if issubclass(warning.category, RuntimeWarning))
+    return replace(result, notes=(*result.notes, *notes)) if isinstance(result, Run) else result
+
+
+def spent_by(last: Event) -> bool:
+    """Whether the process can't be trusted after its request ended so: a CUDA context does not survive most errors."""
+    torch = sys.modules.get("torch")  # Looked at, not imported: this part does not know torch.
+    return isinstance(last, Failed) and last.failure.cause is Cause.ERROR and torch is not None and torch.cuda.is_initialized()
 
 
 def import_work(path: str) -> Work:

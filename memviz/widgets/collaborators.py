@@ -1,4 +1,4 @@
-"""What the explorer asks of the layers it may not import; ``memviz.explore`` hands it in."""
+"""What the explorer asks of the layers it may not import; ``memviz.exploring`` hands it in."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from memviz.pytorch.step import TrainStep
 
 DEVICES = ("auto", "cpu", "cuda")
+DEVICE = Parameter(name="device", default="auto", help="Where it steps; auto takes CUDA where there is one.", choices=DEVICES)
+"""The device as a parameter, for a control and for a request: ``get`` takes it among the settings."""
 
 
 def closest(wrong: str, right: tuple[str, ...]) -> str:
@@ -43,9 +45,7 @@ class Workload:
     device: str = "auto"
 
     def __post_init__(self) -> None:
-        if self.device not in DEVICES:
-            msg = f"device is one of {', '.join(DEVICES)}, not {self.device!r}"
-            raise ValueError(msg)
+        DEVICE.check(self.device)
         known = {parameter.name: parameter for parameter in self.parameters}
         for name in self.settings:
             if name not in known:

@@ -14,7 +14,7 @@ from memviz.core.simulate import simulate
 from memviz.figures.page import dark_colors
 from memviz.figures.page_graph import graph_section
 from memviz.figures.timeline import timeline_figure
-from memviz.report import describes, predicted_for, report
+from memviz.reporting import describes, predicted_for, report
 from tests.core.chains import chain_trace
 from tests.figures.hand_made import MIB, holder, run, timeline
 

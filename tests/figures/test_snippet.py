@@ -13,7 +13,7 @@ SWAPS = st.builds(
     Swap,
     min_bytes=st.integers(0, 2**40),
     occupancy=st.floats(0, 1),
-    limit=st.none() | st.integers(0, 2**40),
+    limit=st.none() | st.integers(1, 2**40),
     order=st.sampled_from(Order),
     prefetch=st.integers(0, 9),
     target=st.sampled_from(["auto", "host", "disk"]),

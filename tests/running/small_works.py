@@ -3,7 +3,10 @@
 import os
 import signal
 import sys
+import tempfile
 import time
+import warnings
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -67,3 +70,24 @@ def is_stuck(request, workload_name, on_event, cancelled):
     on_event(Progress(stage="stuck", fraction=0.0))
     time.sleep(60)
     sys.exit("nobody stopped it")
+
+
+def errs_on_cuda(request, workload_name, on_event, cancelled):
+    """A stand-in for torch with a CUDA context: that is all that the worker looks at."""
+    sys.modules["torch"] = SimpleNamespace(cuda=SimpleNamespace(is_initialized=lambda: True))
+    on_event(Progress(stage=str(os.getpid()), fraction=0.0))
+    raise RuntimeError("CUDA error: device-side assert triggered")
+
+
+def warns(request, workload_name, on_event, cancelled):
+    for _ in range(2):
+        warnings.warn("the disk is full", RuntimeWarning, stacklevel=1)
+    warnings.warn("of no interest", UserWarning, stacklevel=1)
+    return a_run("warned")
+
+
+def writes_a_file(request, workload_name, on_event, cancelled):
+    handle, path = tempfile.mkstemp(prefix=f"{os.getpid()}-")
+    os.close(handle)
+    on_event(Progress(stage=path, fraction=0.0))
+    return is_stuck(request, workload_name, on_event, cancelled) if request.parameters.get("then_stuck") else a_run(path)

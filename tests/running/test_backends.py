@@ -1,6 +1,10 @@
 """What comes back for each thing that can happen to a request; the same for the process and, where it applies, the thread."""
 
+import signal
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -134,3 +138,65 @@ def test_a_listener_that_raises_leaves_nobody_waiting(process, monkeypatch):
     assert process.start(asking("streams"), listener).wait(SECONDS)
     assert reported.wait(SECONDS)
     assert isinstance(events_of(process, asking("streams"))[-1], Recorded)
+
+
+def test_a_worker_is_replaced_after_an_error_on_a_cuda_device(process):
+    first, failed = events_of(process, asking("errs_on_cuda"))
+    assert failed.failure.message == "RuntimeError: CUDA error: device-side assert triggered"
+    second = events_of(process, asking("streams", Plan()))[-1].run.title
+    assert second.split()[1] != first.stage
+
+
+def test_a_worker_stays_after_an_error_elsewhere(process):
+    before = events_of(process, asking("streams", Plan()))[-1].run.title
+    events_of(process, asking("raises_value_error"))
+    assert events_of(process, asking("streams", Plan()))[-1].run.title == before
+
+
+def test_what_the_work_warned_of_is_in_the_run(process):
+    assert events_of(process, asking("warns", Plan()))[-1].run.notes == ("the disk is full",)
+
+
+def test_the_worker_s_temporary_files_go_with_it(process):
+    file = Path(events_of(process, asking("writes_a_file", Plan()))[-1].run.title)
+    assert file.exists()
+    events_of(process, asking("kills_itself"))
+    assert not file.parent.exists()
+
+
+ORPHANED = """
+import sys, time
+from memviz.core.events import Request
+from memviz.running import ProcessBackend
+if __name__ == "__main__":
+    sys.path.insert(0, sys.argv[1])
+    backend = ProcessBackend("small", work="small_works:by_parameter")
+    backend.start(Request(parameters={"does": "writes_a_file", "then_stuck": True}), lambda event: print(event.stage, flush=True))
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_an_orphaned_worker_ends_and_leaves_no_files(tmp_path, how):
+    script = tmp_path / "orphaned.py"
+    script.write_text(ORPHANED)
+    parent = subprocess.Popen([sys.executable, script, Path(__file__).parent], stdout=subprocess.PIPE, text=True)
+    with parent:
+        file = Path(parent.stdout.readline().strip())
+        assert file.exists()
+        assert parent.stdout.readline() == "stuck\n"
+        parent.send_signal(how)
+    worker = int(file.name.partition("-")[0])
+    deadline = time.monotonic() + SECONDS
+    while (file.parent.exists() or runs(worker)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not file.parent.exists()
+    assert not runs(worker)
+
+
+def runs(process: int) -> bool:
+    """Whether the process is there; what ended and that nobody has asked after (a zombie) has no command line."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes() != b""
+    except OSError:
+        return False

@@ -7,8 +7,8 @@ from typing import TypeAlias
 from memviz.core.keys import Key
 from memviz.core.plan import Plan, Rule, Swap
 from memviz.core.strategies import heuristics, manual, none
-from memviz.core.trace import Trace
-from memviz.core.units import Bytes
+from memviz.core.trace import Trace, check_trace
+from memviz.core.units import Bytes, parse_bytes
 
 Strategy: TypeAlias = Callable[[Trace], tuple[Rule, ...]]
 Rules: TypeAlias = Mapping[str, str] | Sequence[Rule]
@@ -36,14 +36,16 @@ def plan(
         label: The plan's name; the mode if left out.
 
     Raises:
-        ValueError: An unknown mode, or a rule that matches no value of the step, with what comes close.
+        ValueError: An unknown mode, a rule that matches no value of the step, with what comes close.
     """
-    if recompute not in STRATEGIES:
+    check_trace(trace, "plan")
+    if not isinstance(recompute, str) or recompute not in STRATEGIES:
         close = get_close_matches(str(recompute), STRATEGIES, 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         msg = f"there is no recompute mode {recompute!r}; use one of {', '.join(STRATEGIES)}{hint}"
         raise ValueError(msg)
     if budget is not None:
+        parse_bytes(budget, name="budget")
         msg = f"budget={budget!r} can't be planned for yet; leave it out and use recompute='heuristics', or swap=Swap(limit={budget!r})"
         raise ValueError(msg)
     own = Plan(rules=rules).rules  # type: ignore[arg-type]

@@ -11,15 +11,19 @@ from memviz.core.strategies import plan
 from memviz.core.trace import Trace
 from memviz.widgets.collaborators import Collaborators
 from memviz.widgets.explorer import Explorer
-from memviz.workloads.description import Workload
+from memviz.workloads.description import DEVICE, Workload
 
 if TYPE_CHECKING:
+    from memviz.core.parameters import Parameter, Setting
     from memviz.running.job import Backend
 
 
 def explore(step: object) -> Explorer:
     """The explorer of a workload (in a worker process) or of a live step (on one thread)."""
-    parameters, settings = (step.parameters, step.settings) if isinstance(step, Workload) else ((), {})
+    parameters: tuple[Parameter, ...] = ()
+    settings: dict[str, Setting] = {}
+    if isinstance(step, Workload):
+        parameters, settings = (*step.parameters, DEVICE), {**step.settings, DEVICE.name: step.device}
     made = Collaborators(start=_backend(step).start, plan=plan, simulate=simulate, report=_report, graph=_graph)
     return Explorer(made, parameters, settings)
 
@@ -44,6 +48,6 @@ def _graph(trace: Trace) -> object:
 
 
 def _report(trace: Trace | None, runs: tuple[Run, ...], failures: tuple[Failure, ...]) -> Path:
-    from memviz.report import report
+    from memviz.reporting import report
 
     return report(Document(trace=trace, runs=runs, failures=failures))

@@ -8,10 +8,17 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memviz.core.codec import to_json
 from memviz.core.files import Document
+from memviz.core.graph import actions, graph
 from memviz.core.plan import Plan
 from memviz.core.run import Run
 from memviz.core.simulate import simulate
+from memviz.figures.page import chart, page
+from memviz.figures.page_graph import graph_section
+from memviz.figures.runs import baseline_of, label_of
+from memviz.figures.sections import failures_section, holders, run_section, runs_section
+from memviz.figures.timeline import timeline_figure
 
 if TYPE_CHECKING:
     import os
@@ -58,9 +65,6 @@ def _document(given: Document | Run | Iterable[Run], trace: Trace | None) -> Doc
 
 
 def _page(document: Document) -> str:
-    from memviz.figures.page import page
-    from memviz.figures.sections import failures_section
-
     steps = dict.fromkeys(run.title for run in document.runs)
     body = [_head(document), *(_step(document, title) for title in steps)]
     if not document.runs and document.trace is not None:
@@ -76,10 +80,6 @@ def _head(document: Document) -> str:
 
 
 def _step(document: Document, title: str) -> str:
-    from memviz.figures.runs import baseline_of
-    from memviz.figures.sections import run_section, runs_section
-    from memviz.figures.timeline import timeline_figure
-
     runs = [run for run in document.runs if run.title == title]
     parts = [f"<h2>{escape(title or 'The step')}</h2>", runs_section(runs)]
     for run in runs:
@@ -96,21 +96,12 @@ def _graph(document: Document) -> str:
     trace = document.trace
     if trace is None or not bundle.is_file():
         return ""
-    from memviz.core.codec import to_json
-    from memviz.core.graph import actions, graph
-    from memviz.figures.page_graph import graph_section
-    from memviz.figures.runs import label_of
-
     plans = [(label_of(run), run.plan) for run in document.runs if describes(trace, run)] or [("no plan", Plan())]
     drawn = [(label, actions(graph(trace, plan))) for label, plan in plans]
     return graph_section(bundle.read_text("utf-8"), to_json(graph(trace)), drawn)
 
 
 def _unrun(trace: Trace) -> str:
-    from memviz.figures.page import chart
-    from memviz.figures.sections import holders
-    from memviz.figures.timeline import timeline_figure
-
     predicted = simulate(trace)
     figure = timeline_figure(predicted=predicted)
     return f"<h2>{escape(trace.title)}</h2><p>Recorded, not run yet.</p>{chart('predicted', figure)}{holders(predicted)}"
