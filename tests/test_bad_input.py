@@ -69,7 +69,10 @@ PATTERNS = [
     (lambda: mv.Plan(swap=True), "True", "Swap(occupancy=0.7)"),
 ]
 THRESHOLDS = [
-    *[(swap(min_bytes=wrong), repr(wrong), "min_bytes is a number of bytes, 0 or more") for wrong in (-1, "lots", None, NAN, INFINITE, 1.5)],
+    *[
+        (swap(min_bytes=wrong), repr(wrong), "min_bytes is a number of bytes, 0 or more")
+        for wrong in (-1, "lots", None, NAN, INFINITE, 1.5)
+    ],
     *[(swap(occupancy=wrong), repr(wrong), "from 0 to 1, such as 0.7") for wrong in (-0.1, 70, "70%", None, NAN, True)],
     *[(swap(limit=wrong), repr(wrong), "text such as '6 GiB'") for wrong in (-5, "6 gigs", "-3 GiB", NAN)],
     (swap(limit=0), "limit is 0", "occupancy=0.0"),

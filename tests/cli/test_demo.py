@@ -31,7 +31,9 @@ def demo(tmp_path_factory):
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert ended.returncode == 0, ended.stderr
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return SimpleNamespace(out=out, text=ended.stdout, error=ended.stderr, processor_seconds=used, document=mv.load(out / "runs.memviz.json"))
+    return SimpleNamespace(
+        out=out, text=ended.stdout, error=ended.stderr, processor_seconds=used, document=mv.load(out / "runs.memviz.json")
+    )
 
 
 def test_it_takes_a_minute_s_worth_of_one_core_at_most(demo):
@@ -47,7 +49,9 @@ def test_every_line_is_in_the_file_that_load_reads(demo):
 
 
 def test_gradients_are_those_of_the_unplanned_step(demo):
-    assert {(run.title, run.plan.label): str(run.gradients.agreement) for run in demo.document.runs if run.gradients.agreement != "exact"} == {}
+    assert {
+        (run.title, run.plan.label): str(run.gradients.agreement) for run in demo.document.runs if run.gradients.agreement != "exact"
+    } == {}
 
 
 def test_without_swapping_the_limit_is_crossed_and_with_it_kept(demo):

@@ -17,7 +17,7 @@ texts = st.text(max_size=8)
 plans = st.builds(
     Plan,
     rules=st.lists(st.builds(Rule, pattern=texts.filter(str.strip), action=st.sampled_from(Action)), max_size=3).map(tuple),
-    swap=st.none() | st.builds(Swap, occupancy=st.floats(0, 1), order=st.sampled_from(Order), limit=st.none() | st.integers(0, 2**40)),
+    swap=st.none() | st.builds(Swap, occupancy=st.floats(0, 1), order=st.sampled_from(Order), limit=st.none() | st.integers(1, 2**40)),
     label=texts,
 )
 
