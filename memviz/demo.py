@@ -76,11 +76,18 @@ def stepped(*, quick: bool) -> tuple[Trace, list[Line]]:
     traces: list[Trace] = []
     lines: list[Line] = []
     for workload in (revnet, lstm):
-        step = as_step(workload)
+        step = titled(workload)
         traces.append(record(step))
         lines += printed(planned(step, traces[-1], repeats=1 if quick else 3))
     lines += printed([reversed_(revnet, repeats=1 if quick else 3)])
     return traces[0], lines
+
+
+def titled(workload: Workload) -> TrainStep:
+    """The workload's step under its bare title: what is set otherwise is the same in all of the demo, and reversing is a plan here."""
+    step = as_step(workload)
+    step.title = workload.title
+    return step
 
 
 def planned(step: TrainStep, trace: Trace, *, repeats: int) -> Iterator[Line]:
@@ -96,7 +103,7 @@ def planned(step: TrainStep, trace: Trace, *, repeats: int) -> Iterator[Line]:
 
 def reversed_(revnet: Workload, *, repeats: int) -> Line:
     """RevNet rebuilding its activations from its output (E8)."""
-    step = as_step(revnet.with_settings(reverse=True))
+    step = titled(revnet.with_settings(reverse=True))
     return attempt(step, Plan(label="reversed"), record(step), repeats=repeats)
 
 

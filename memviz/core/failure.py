@@ -24,12 +24,14 @@ class Failure:
         cause: The kind.
         message: One sentence, with the fix in it where there is one.
         details: A traceback or an exit code.
+        label: What was tried: the plan's name.
         module: Where an out-of-memory happened, with ``op``, ``requested`` bytes, ``limit`` and ``holders`` (E9).
     """
 
     cause: Cause
     message: str
     details: str = ""
+    label: str = ""
     module: str = ""
     op: str = ""
     requested: int = 0

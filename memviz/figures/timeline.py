@@ -9,6 +9,7 @@ from memviz.core.run import Run
 from memviz.core.timeline import Timeline
 from memviz.figures.curves import Curve, Scale, areas, outline, peak_marker, peak_text, plain, prediction, scale_for, swap_markers
 from memviz.figures.runs import label_of
+from memviz.figures.spans import spans
 from memviz.figures.theme import LIMIT_COLOR, template, theme
 
 Drawable: TypeAlias = Run | Timeline
@@ -20,6 +21,7 @@ def timeline_figure(
     earlier: Sequence[Drawable] = (),
     limit: int | None = None,
     *,
+    selected: str = "",
     dark: bool = False,
 ) -> go.Figure:
     """The figure of one step's memory.
@@ -29,6 +31,7 @@ def timeline_figure(
         predicted: Drawn as a dashed line that says so.
         earlier: Measured before: drawn as outlines.
         limit: Bytes; drawn as a line. None takes that of ``measured``, if it is a run.
+        selected: A module's path; when it ran is marked behind the curves.
         dark: For a dark page.
 
     Returns:
@@ -46,12 +49,14 @@ def timeline_figure(
     drawn = [one for one in (measured, predicted, *earlier) if one is not None]
     scale = scale_for(max([*(timeline_of(one).peak for one in drawn), limit or 0]))
     figure = go.Figure(layout=_layout([timeline_of(one) for one in drawn], scale, limit, dark=dark))
-    now = [_curve(measured, scale)] if measured is not None else []
-    planned = [_curve(predicted, scale)] if predicted is not None else []
-    before = [_curve(one, scale) for one in earlier]
+    now = [curve_of(measured, scale)] if measured is not None else []
+    planned = [curve_of(predicted, scale)] if predicted is not None else []
+    before = [curve_of(one, scale) for one in earlier]
     _add_curves(figure, now, planned, before, dark=dark)
     if limit is not None:
         _add_limit(figure, limit, scale)
+    for curve in (now or planned) if selected else ():
+        _add_spans(figure, curve, selected, dark=dark)
     return figure
 
 
@@ -60,7 +65,8 @@ def timeline_of(drawable: Drawable) -> Timeline:
     return drawable.timeline if isinstance(drawable, Run) else drawable
 
 
-def _curve(drawable: Drawable, scale: Scale) -> Curve:
+def curve_of(drawable: Drawable, scale: Scale) -> Curve:
+    """The drawable on an axis; a run is stretched to the seconds of its unmetered steps."""
     timeline = timeline_of(drawable)
     if isinstance(drawable, Timeline):
         return Curve(timeline=timeline, scale=scale)
@@ -105,3 +111,10 @@ def _add_limit(figure: go.Figure, limit: int, scale: Scale) -> None:
         line={"color": LIMIT_COLOR, "width": 2},
         annotation={"text": f"limit {height:.1f} {scale.name}", "font": {"color": LIMIT_COLOR}, "xanchor": "right", "x": 0.995},
     )
+
+
+def _add_spans(figure: go.Figure, curve: Curve, module: str, *, dark: bool) -> None:
+    marked = {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "layer": "below", "line": {"width": 0}}
+    look = {**marked, "fillcolor": theme(dark=dark).muted, "opacity": 0.3}
+    shapes = [{**look, "x0": start * curve.stretch, "x1": end * curve.stretch} for start, end in spans(curve.timeline, module)]
+    figure.layout.shapes = (*figure.layout.shapes, *shapes)

@@ -1,18 +1,16 @@
 """What the explorer asks of the layers it may not import; ``memviz.exploring`` hands it in."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
-
-import ipywidgets as widgets
+from typing import Protocol, TypeAlias
 
 from memviz.core.events import Event, Request
-from memviz.core.failure import Failure
-from memviz.core.plan import Plan, Rule, Swap
-from memviz.core.run import Run
-from memviz.core.timeline import Timeline
+from memviz.core.files import Document
+from memviz.core.parameters import Setting
 from memviz.core.trace import Trace
+
+Settings: TypeAlias = dict[str, Setting]
 
 
 class Job(Protocol):
@@ -22,24 +20,28 @@ class Job(Protocol):
         """Stop it between two ops; its last event is then a Failed of cause CANCELLED."""
 
 
-class Planner(Protocol):
-    """Makes a plan of the mode and the rules; ValueError for what can't be."""
+class Memory(Protocol):
+    """Traces that were recorded earlier, by the settings of what was stepped."""
 
-    def __call__(self, trace: Trace, *, recompute: str, rules: Sequence[Rule], swap: Swap | None) -> Plan: ...
+    def recall(self, settings: Settings) -> Trace | None:
+        """The trace, or None if there is none that can be trusted."""
 
-
-class Simulator(Protocol):
-    """Predicts the memory of a step."""
-
-    def __call__(self, trace: Trace, plan: Plan, *, limit: int | None) -> Timeline: ...
+    def keep(self, settings: Settings, trace: Trace) -> None:
+        """Keep it for another time, if that can be done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collaborators:
-    """The callables behind the controls; ``graph`` makes the drawing's widget, or is None where there is no drawing."""
+    """The callables behind the controls.
+
+    Attributes:
+        start: Starts a request; a newer one replaces the older. ValueError, RuntimeError or OSError where it can't.
+        close: Ends what runs the requests.
+        export: Writes the report and the file of runs, and returns the report's path.
+        memory: Earlier traces, or None.
+    """
 
     start: Callable[[Request, Callable[[Event], None]], Job]
-    plan: Planner
-    simulate: Simulator
-    report: Callable[[Trace | None, tuple[Run, ...], tuple[Failure, ...]], Path]
-    graph: Callable[[Trace], widgets.DOMWidget] | None = None
+    close: Callable[[], None]
+    export: Callable[[Document], Path]
+    memory: Memory | None = None

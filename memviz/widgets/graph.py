@@ -1,6 +1,5 @@
 """The computation graph as a widget; what is drawn, and how, is under extensions/."""
 
-from pathlib import Path
 from typing import Any
 
 import anywidget
@@ -8,8 +7,7 @@ import traitlets
 
 from memviz.core.codec import to_json
 from memviz.core.graph import Graph, actions
-
-BUNDLE = Path(__file__).parent / "static" / "graph.js"
+from memviz.widgets.assets import check_built, script
 
 
 class GraphWidget(anywidget.AnyWidget):
@@ -25,7 +23,7 @@ class GraphWidget(anywidget.AnyWidget):
         ImportError: If the drawing's JavaScript was not built.
     """
 
-    _esm = BUNDLE if BUNDLE.exists() else ""  # anywidget would refuse a missing file when this module is imported
+    _esm = script("graph")
     model = traitlets.Dict().tag(sync=True)
     actions = traitlets.Dict().tag(sync=True)
     """The action of each link by its id; it wins over the one in ``model``."""
@@ -33,9 +31,7 @@ class GraphWidget(anywidget.AnyWidget):
     """The rule pattern of what is selected, or an empty text."""
 
     def __init__(self, model: Graph) -> None:
-        if not self._esm:
-            msg = f"{BUNDLE} was missing; build it with `npm ci && npm run build` in extensions/, and start the kernel again"
-            raise ImportError(msg)
+        check_built(self._esm, "graph")
         super().__init__(model=_data(model), actions=actions(model))
 
     def show(self, drawn: Graph) -> None:

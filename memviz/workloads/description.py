@@ -54,6 +54,12 @@ class Workload:
         full = {name: parameter.check(self.settings.get(name, parameter.default)) for name, parameter in known.items()}
         object.__setattr__(self, "settings", full)
 
+    @property
+    def heading(self) -> str:
+        """The title and what is set otherwise than by default: steps of other settings are other steps."""
+        changed = [f"{p.name} {self.settings[p.name]}" for p in self.parameters if self.settings[p.name] != p.default]
+        return f"{self.title} ({', '.join(changed)})" if changed else self.title
+
     def with_settings(self, *, device: str | None = None, **changes: Setting) -> "Workload":
         """The same workload with some settings, or the device, changed."""
         return replace(self, settings={**self.settings, **changes}, device=device or self.device)

@@ -49,4 +49,4 @@ def build(workload: Workload):
     inputs = tuple(tensor.to(device) for tensor in made.inputs)
     targets = made.targets.to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=made.learning_rate, momentum=0.9)
-    return TrainStep(model, inputs, lambda output: made.loss(output, targets), optimizer, title=workload.title)
+    return TrainStep(model, inputs, lambda output: made.loss(output, targets), optimizer, title=workload.heading)
