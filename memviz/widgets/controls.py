@@ -49,13 +49,12 @@ def plan_controls(session: Session) -> widgets.Box:
     state = session.state
     mode = widgets.ToggleButtons(
         options=[(name.capitalize(), name) for name in MODES],
-        description="Recompute",
         tooltips=[
             "Keep every saved tensor",
             "Only what you set yourself, in the graph",
             "Recompute what costs little time; what you set yourself in the graph wins",
         ],
-        style={"button_width": "auto", **NARROW},
+        style={"button_width": "auto"},
     )
     limit = widgets.Text(
         description="Limit", placeholder="none, or 6 GiB", continuous_update=False, layout={"width": "190px"}, style=NARROW
@@ -63,7 +62,7 @@ def plan_controls(session: Session) -> widgets.Box:
     traitlets.link((state, "mode"), (mode, "value"))
     traitlets.link((state, "limit"), (limit, "value"))
     return bar(
-        group(mode, error_of(state, "mode")), group(limit, error_of(state, "limit")), group(*_swap(session), error_of(state, "swap"))
+        group(widgets.Label("Recompute"), mode, error_of(state, "mode")), group(limit, error_of(state, "limit")), group(*_swap(session), error_of(state, "swap"))
     )
 
 
@@ -75,7 +74,7 @@ def _swap(session: Session) -> list[widgets.Widget]:
         tooltip="Waiting tensors leave the device while more than this part of it is in use",
     )  # fmt: skip
     min_bytes = widgets.Text(
-        description="from", continuous_update=False, style=NARROW, layout={"width": "130px"}, tooltip="Smaller tensors stay, such as 2 KiB"
+        description="tensors of at least", continuous_update=False, style=NARROW, layout={"width": "200px"}, tooltip="Smaller tensors stay, such as 2 KiB"
     )
     words = widgets.Label()
     for name, control in (("swapping", swapping), ("occupancy", occupancy)):

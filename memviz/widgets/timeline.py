@@ -26,6 +26,7 @@ class TimelineView:
         self._state = state
         self._scale = Scale(unit=2**20, name="MiB")
         self.widget = go.FigureWidget()
+        self.widget._config = {"responsive": True, "displaylogo": False}
         state.observe(self._redraw, ["predicted", "outcomes", "chosen", "limit", "selected", "dark"])
         state.observe(self._live, ["samples"])
         self._redraw()

@@ -24,7 +24,7 @@ export interface GraphHost {
   select(pattern: string): void;
 }
 
-const NARROWEST = 420;
+const NARROWEST = 380;
 
 export class GraphComponent {
   private readonly root = html("div", { class: "memviz-graph", "data-lm-suppress-shortcuts": "true" });

@@ -36,25 +36,28 @@ export interface Layout {
   readonly ribbons: readonly PlacedRibbon[];
 }
 
-/** Width of a column: a third, and never so wide that links have no room. */
-export function column(width: number): number {
-  return Math.max(120, Math.min(260, Math.round(width * 0.31)));
+/** Widths of the columns: forward's is the wider one, as it has the longer names; links keep the room that their labels need. */
+export function columns(width: number): { readonly left: number; readonly right: number } {
+  const both = Math.min(width * 0.66, width - LABEL.width);
+  return { left: Math.min(320, Math.round(both * 0.57)), right: Math.min(240, Math.round(both * 0.43)) };
 }
 
 export function layout(seen: View, width: number): Layout {
-  const side = column(width);
+  const side = columns(width);
   const rows = seen.rows.map((row, index): PlacedRow => {
     const inset = row.depth * INDENT;
     const height = (row.last - index + 1) * ROW - 2 * INSET + (row.last > index ? INSET - 1 : 0);
     const y = TOP + index * ROW + INSET;
-    const size = { y, width: side - inset, height };
-    return { left: { x: inset, ...size }, right: { x: width - side, ...size } };
+    return {
+      left: { x: inset, y, width: side.left - inset, height },
+      right: { x: width - side.right, y, width: side.right - inset, height },
+    };
   });
   const most = Math.max(1, ...seen.ribbons.map((ribbon) => ribbon.nbytes));
   const [starts, ends] = [ports(seen.ribbons, "source"), ports(seen.ribbons, "target")];
   const curves = seen.ribbons.map((ribbon, index) => ({
-    from: { x: side, y: TOP + (ribbon.source + 0.5) * ROW + (starts[index] ?? 0) },
-    to: { x: width - side, y: TOP + (ribbon.target + 0.5) * ROW + (ends[index] ?? 0) },
+    from: { x: side.left, y: TOP + (ribbon.source + 0.5) * ROW + (starts[index] ?? 0) },
+    to: { x: width - side.right, y: TOP + (ribbon.target + 0.5) * ROW + (ends[index] ?? 0) },
   }));
   const labels = place(curves, seen.ribbons);
   return {

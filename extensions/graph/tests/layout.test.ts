@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { command } from "../src/keyboard";
-import { column, layout } from "../src/layout";
+import { columns, layout } from "../src/layout";
 import { opened, tree } from "../src/model";
 import { type View, view } from "../src/rows";
 import { fixture } from "./fixtures";
@@ -15,8 +15,8 @@ it("puts backward in the row of its forward, at the other side", () => {
   const placed = layout(chain(), 600);
   for (const row of placed.rows) {
     expect([row.left.y, row.left.height]).toEqual([row.right.y, row.right.height]);
-    expect(row.left.x + row.left.width).toBe(column(600));
-    expect(row.right.x).toBe(600 - column(600));
+    expect(row.left.x + row.left.width).toBe(columns(600).left);
+    expect(row.right.x).toBe(600 - columns(600).right);
   }
 });
 

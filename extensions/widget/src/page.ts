@@ -19,11 +19,18 @@ export function render({ model, el }: { model: PageModel; el: HTMLElement }): ()
     model.set("theme", now);
     model.save_changes();
   };
+  // plotly's widget fits its chart to its place only when the window is resized: tell it of every other reason.
+  const observer = typeof ResizeObserver === "undefined" ? null : new ResizeObserver(() => window.dispatchEvent(new Event("resize")));
   // The element joins the page after it is rendered; only then is there an explorer around it.
-  const later = setTimeout(tell);
+  const later = setTimeout(() => {
+    tell();
+    const explorer = el.closest(".memviz-explorer");
+    if (explorer) observer?.observe(explorer);
+  });
   const unwatch = watchTheme(tell);
   return () => {
     clearTimeout(later);
+    observer?.disconnect();
     unwatch();
     style.remove();
   };

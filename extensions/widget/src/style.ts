@@ -9,14 +9,15 @@ export const STYLE = `
 .memviz-explorer .memviz-page { display:none; }
 .memviz-explorer .memviz-bar { display:flex; flex-wrap:wrap; align-items:center; gap:4px 10px; overflow:visible; }
 .memviz-explorer .memviz-bar > * { margin-top:0; margin-bottom:0; }
-.memviz-explorer .memviz-group { display:inline-flex; flex-wrap:wrap; align-items:center; width:auto; overflow:visible; }
+.memviz-explorer .memviz-group { display:inline-flex; flex-wrap:wrap; align-items:center; gap:0 8px; width:auto; overflow:visible; }
 .memviz-explorer .memviz-group label, .memviz-explorer .memviz-group .widget-label { color:var(--mv-ink); }
 .memviz-explorer .memviz-error { color:var(--mv-bad); font-size:13px; line-height:1.35; white-space:normal; max-width:640px; height:auto; }
 .memviz-explorer .memviz-error:empty { display:none; }
 .memviz-explorer .memviz-note { color:var(--mv-dim); font-size:13px; height:auto; }
-.memviz-explorer .memviz-views { display:grid; grid-template-columns:repeat(auto-fit,minmax(min(420px,100%),1fr)); gap:8px; width:100%;
+.memviz-explorer .memviz-views { display:grid; grid-template-columns:repeat(auto-fit,minmax(min(400px,100%),1fr)); gap:8px; width:100%;
   overflow:visible; margin:6px 0; }
 .memviz-explorer .memviz-views > * { min-width:0; width:auto; overflow:hidden; border:1px solid var(--mv-edge); border-radius:6px; }
+.memviz-explorer .memviz-views > * > * { flex:1 1 100%; min-width:0; width:100%; }
 .memviz-explorer .memviz-table { overflow:auto; max-height:360px; margin:4px 0; }
 .memviz-explorer .memviz-table table { border-collapse:collapse; width:100%; font:13px/1.4 system-ui,sans-serif; color:var(--mv-ink); }
 .memviz-explorer .memviz-table caption { text-align:left; font-weight:600; padding:4px 2px; color:var(--mv-ink); }
