@@ -3,8 +3,9 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from memviz.figures.curves import MOST_POINTS, Scale, scale_for
+from memviz.figures.curves import MOST_POINTS, Scale, peak_text, prediction, scale_for
 from memviz.figures.live import live_line
+from memviz.figures.theme import theme
 from memviz.figures.timeline import curve_of, timeline_figure
 from memviz.widgets.planning import Wrong, limit_of
 from memviz.widgets.state import ExplorerState
@@ -13,7 +14,11 @@ HEIGHT = 520
 MOST_EARLIER = 3
 """Earlier runs that are drawn; more outlines than that can't be told apart, and the table has them all."""
 
-LISTS = ("annotations", "shapes")
+PREDICTED = "predicted"
+"""How the names and texts of everything predicted begin."""
+
+HEADROOM = 1.1
+"""How far above its peak a curve's texts reach."""
 
 
 class TimelineView:
@@ -27,7 +32,8 @@ class TimelineView:
         self._scale = Scale(unit=2**20, name="MiB")
         self.widget = go.FigureWidget()
         self.widget._config = {"responsive": True, "displaylogo": False}
-        state.observe(self._redraw, ["predicted", "outcomes", "chosen", "limit", "selected", "dark"])
+        state.observe(self._redraw, ["outcomes", "chosen", "limit", "selected", "dark", "trace"])
+        state.observe(self._repredict, ["predicted"])
         state.observe(self._live, ["samples"])
         self._redraw()
 
@@ -41,16 +47,37 @@ class TimelineView:
         self._scale = scale_for(max([*peaks, state.predicted.peak if state.predicted is not None else 0, limit or 0]))
         drawn.add_trace(live_line(state.samples, state.predicted, self._scale, dark=state.dark))
         drawn.update_layout(height=HEIGHT, uirevision="timeline")
-        if morphed(self.widget, drawn):
-            return
+        with self.widget.batch_update():
+            self.widget.layout = drawn.layout
+        self.widget.data = ()
+        self.widget.add_traces(drawn.data)
         for trace in self.widget.data:
             trace.on_click(self._clicked)
+
+    def _repredict(self, _change: object = None) -> None:
+        """Move the prediction alone: somebody who drags a slider waits for it. All is drawn again where it no longer fits in."""
+        predicted, look = self._state.predicted, theme(dark=self._state.dark)
+        there = {trace.name: trace for trace in self.widget.data if trace.name.startswith(PREDICTED)}
+        if predicted is None or predicted.peak / self._scale.unit * HEADROOM > self.widget.layout.yaxis.range[1]:
+            self._redraw()
+            return
+        curve = curve_of(predicted, self._scale)
+        wanted = {trace.name: trace for trace in prediction(curve, look)}
+        if wanted.keys() != there.keys():
+            self._redraw()
+            return
+        texts = [text for text in self.widget.layout.annotations if not text.text.startswith(PREDICTED)]
+        end = max(float(np.max(trace.x)) for trace in self.widget.data if trace.x is not None and len(trace.x))
+        with self.widget.batch_update():
+            for name, trace in wanted.items():
+                revalue(there[name], trace)
+            self.widget.layout.annotations = (*texts, peak_text(curve, look, max(end, curve.end)))
 
     def _live(self, _change: object) -> None:
         step = max(1, len(self._state.samples) // MOST_POINTS)
         new = live_line(self._state.samples[::step], self._state.predicted, self._scale, dark=self._state.dark)
         with self.widget.batch_update():
-            self.widget.data[-1].update(x=new.x, y=new.y, customdata=new.customdata, showlegend=new.showlegend)
+            revalue(self.widget.data[-1], new)
 
     def _limit(self) -> int | None:
         try:
@@ -79,21 +106,8 @@ def module_of(pattern: str) -> str:
     return "" if set("*?[") & set(module) else module
 
 
-def morphed(widget: go.FigureWidget, drawn: go.Figure) -> bool:
-    """Make the widget show the figure; whether that took no more than new values for the traces that were there.
-
-    New values are one message and no flicker, and what somebody zoomed into stays.
-    """
-    names = [trace.name for trace in drawn.data]
-    same = names == [trace.name for trace in widget.data]
-    with widget.batch_update():
-        if same:
-            for old, new in zip(widget.data, drawn.data, strict=True):
-                old.update(new)
-        widget.layout.update({name: part for name, part in drawn.layout.to_plotly_json().items() if name not in LISTS})
-        for name in LISTS:  # Merged, a shorter one would keep the ends of the longer one before it.
-            widget.layout[name] = drawn.layout[name]
-    if not same:
-        widget.data = ()
-        widget.add_traces(drawn.data)
-    return same
+def revalue(shown: go.Scatter, new: go.Scatter) -> None:
+    """Give a trace on show the values of another of the same look."""
+    for name in ("x", "y", "customdata", "text", "hovertext", "showlegend"):
+        if new[name] is not None:
+            shown[name] = new[name]
