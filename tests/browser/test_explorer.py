@@ -44,6 +44,7 @@ def run_cell(page: Page) -> None:
         page.wait_for_timeout(2000)
         if page.locator(".memviz-explorer").count():
             return
+        assert not cell.get_by_text("Traceback").count(), cell.inner_text()
     pytest.fail("the cell did not show the explorer")
 
 
