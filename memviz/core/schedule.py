@@ -1,0 +1,85 @@
+"""What of a trace happens at which op, whatever the plan: worked out once, so that a moved slider only walks."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from memviz.core.trace import Op, Phase, Save, Trace, Value, once_per_trace
+
+ByOp: TypeAlias = dict[int, list[int]]
+"""Value ids by the index of the op at which something happens to them; ops where nothing does are left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """When values come, are saved, are used and go in the unplanned step."""
+
+    births: ByOp
+    """-1 for what was there before."""
+    freed: ByOp
+    packs: ByOp
+    """By the op of the first save."""
+    uses: ByOp
+    """By each op before which a save is unpacked."""
+    first_use: dict[int, int]
+    last_use: dict[int, int]
+
+
+@once_per_trace
+def schedule(trace: Trace) -> Schedule:
+    """The trace's schedule."""
+    births, freed = _by_op(trace.values)
+    packs: ByOp = defaultdict(list)
+    uses: ByOp = defaultdict(list)
+    first_use: dict[int, int] = {}
+    last_use: dict[int, int] = {}
+    for value, saves in trace.saves_of.items():
+        packs[min(save.packed for save in saves)].append(value)
+        unpacked = _unpacked(saves)
+        if unpacked:
+            first_use[value], last_use[value] = unpacked[0], unpacked[-1]
+        for index in unpacked:
+            uses[index].append(value)
+    return Schedule(births=births, freed=freed, packs=dict(packs), uses=dict(uses), first_use=first_use, last_use=last_use)
+
+
+def _by_op(values: tuple[Value, ...]) -> tuple[ByOp, ByOp]:
+    births: ByOp = defaultdict(list)
+    freed: ByOp = defaultdict(list)
+    for value in values:
+        births[value.born].append(value.id)
+        freed[value.freed].append(value.id)
+    return dict(births), dict(freed)
+
+
+def _unpacked(saves: tuple[Save, ...]) -> list[int]:
+    return sorted({index for save in saves for index in save.unpacked})
+
+
+@once_per_trace
+def backward_starts(trace: Trace) -> dict[str, int]:
+    """The first backward op inside each module."""
+    starts: dict[str, int] = {}
+    for op in trace.ops[trace.end_of_forward :]:
+        parts = op.module.split(".") if op.phase is Phase.BACKWARD else []
+        for depth in range(1, len(parts) + 1):
+            starts.setdefault(".".join(parts[:depth]), op.index)
+    return starts
+
+
+@once_per_trace
+def makers(trace: Trace) -> list[Op | None]:
+    """The op that can make each value again, if its inputs are there."""
+    ops = [None if value.producer is None else trace.ops[value.producer] for value in trace.values]
+    return [op if op is not None and op.replayable else None for op in ops]
+
+
+@once_per_trace
+def places(trace: Trace) -> dict[str, dict[int, str]]:
+    """The saved values of each place ``module:op#output``: ``call.nth`` by value id."""
+    found: dict[str, dict[int, str]] = defaultdict(dict)
+    for value in trace.saves_of:
+        place, at, calls = trace.values[value].key.rpartition("@")
+        if at:
+            found[place][value] = calls
+    return dict(found)
