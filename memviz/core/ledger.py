@@ -1,104 +1,81 @@
-"""Live bytes by category while a simulated step goes on, each storage counted once."""
+"""Live bytes by category while a simulated step goes on."""
 
-from typing import NamedTuple
+from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from memviz.core.trace import Category, Trace, Value, once_per_trace
+from memviz.core.changes import KINDS, Changes, columns, running
+from memviz.core.trace import Category, Trace, Value
+from memviz.core.unplanned import first_births, unplanned
 
-_KINDS = tuple(Category)
-
-
-class _Columns(NamedTuple):
-    """Of each value: its bytes, its storage, and the place of its category in ``_KINDS``."""
-
-    nbytes: list[int]
-    storage: list[int]
-    kind: list[int]
-
-
-@once_per_trace
-def _columns(trace: Trace) -> _Columns:
-    values, numbers = trace.values, {kind: number for number, kind in enumerate(_KINDS)}
-    return _Columns([v.nbytes for v in values], [v.storage for v in values], [numbers[v.category] for v in values])
+Flags: TypeAlias = npt.NDArray[np.bool_]
+"""One for each value."""
 
 
 class Ledger:
     """Which values are live. Versions of one storage share its bytes; a value made again has a storage of its own.
 
-    It writes down changes, in order, and adds them up at the end: ``mark`` is how many there are so far.
+    Only the ``planned`` values, of which no storage has others, are followed; the rest does what it does in the unplanned step.
+    ``at`` is the position (see Unplanned) that the walk has reached.
     """
 
-    def __init__(self, trace: Trace) -> None:
-        self.live = 0
-        self._trace = trace
-        self._nbytes, self._storage, self._kind = _columns(trace)
-        self._slots: dict[int, list[int]] = {}
-        self._slot_of: dict[int, int] = {}
-        # The changes: in which slot, its newest value from then on (-1 for none), and how many bytes more of which category.
-        self._changed: list[int] = []
-        self._newest: list[int] = []
-        self._kinds: list[int] = []
-        self._deltas: list[int] = []
+    def __init__(self, trace: Trace, planned: Flags) -> None:
+        self.at = -1
+        self._trace, self._planned = trace, planned
+        self._unplanned, self._own = unplanned(trace), Changes(trace)
+        self._is_planned: list[bool] = planned.tolist()
+        self._again: dict[int, tuple[int, int]] = {}
 
     def __contains__(self, value: int) -> bool:
-        return value in self._slot_of
+        return value in self._own or (not self._is_planned[value] and self._unplanned.live(value, self.at))
 
     @property
     def mark(self) -> int:
-        """Number of changes so far."""
-        return len(self._deltas)
+        """Number of changes of what is followed, so far."""
+        return len(self._own)
+
+    @property
+    def live(self) -> int:
+        """Bytes that are live now."""
+        return self._own.live + self._rest_live[self.at]
 
     def add(self, value: int, *, again: bool = False) -> None:
         """The value is live from now on; ``again`` if it has been recomputed, rebuilt or fetched."""
-        if value in self._slot_of:
-            return
-        slot = self._slot_of[value] = -1 - value if again else self._storage[value]
-        before = self._slots.get(slot)
-        if before is None:
-            self._slots[slot] = [value]
-            self._write(slot, value, value, self._nbytes[value])
-        else:
-            self._change(slot, before, [*before, value])
+        if value not in self:
+            if again:
+                self._again.setdefault(-1 - value, (self.at, len(self._again)))
+            self._own.add(value, again=again)
 
     def remove(self, value: int) -> None:
-        """The value is gone; nothing happens if it wasn't live."""
-        slot = self._slot_of.pop(value, None)
-        if slot is None:
-            return
-        before = self._slots[slot]
-        if len(before) == 1:
-            del self._slots[slot]
-            self._write(slot, -1, value, -self._nbytes[value])
-        else:
-            self._change(slot, before, [other for other in before if other != value])
+        """The value is gone; nothing happens if it wasn't live, or isn't followed."""
+        self._own.remove(value)
 
-    def _change(self, slot: int, before: list[int], after: list[int]) -> None:
-        """A slot is as large as its largest version, and counts as what its newest is."""
-        self._slots[slot] = after
-        self._write(slot, after[-1], before[-1], -max(self._nbytes[value] for value in before))
-        self._write(slot, after[-1], after[-1], max(self._nbytes[value] for value in after))
+    @cached_property
+    def _rest(self) -> npt.NDArray[np.int64]:
+        """The unplanned step's changes in bytes, without those of planned values."""
+        return np.where(self._planned[self._unplanned.as_value], 0, self._unplanned.deltas)
 
-    def _write(self, slot: int, newest: int, counted_as: int, delta: int) -> None:
-        self.live += delta
-        self._changed.append(slot)
-        self._newest.append(newest)
-        self._kinds.append(self._kind[counted_as])
-        self._deltas.append(delta)
+    @cached_property
+    def _rest_live(self) -> list[int]:
+        return running(self._rest, self._unplanned.marks).tolist()
 
-    def nbytes(self, marks: list[int]) -> dict[Category, npt.NDArray[np.int64]]:
-        """Bytes of every category that occurs, after that many changes each."""
-        kinds, deltas, at = np.array(self._kinds, np.int8), np.array(self._deltas, np.int64), np.array(marks, np.intp)
-        columns = {kind: _running(np.where(kinds == number, deltas, 0), at) for number, kind in enumerate(_KINDS)}
-        return {kind: column for kind, column in columns.items() if column.any()}
+    def nbytes(self, positions: list[int], marks: list[int]) -> dict[Category, npt.NDArray[np.int64]]:
+        """Bytes of every category that occurs, at these positions and after that many changes."""
+        at, own = np.array(positions, np.intp), np.array(marks, np.intp)
+        kinds, deltas = columns(self._trace).kind[np.array(self._own.as_value, np.intp)], np.array(self._own.deltas, np.int64)
+        found = {}
+        for number, kind in enumerate(KINDS):
+            rest = running(np.where(self._unplanned.kinds == number, self._rest, 0), self._unplanned.marks[at])
+            column = rest + running(np.where(kinds == number, deltas, 0), own)
+            if column.any():
+                found[kind] = column
+        return found
 
-    def holders(self, mark: int) -> list[Value]:
-        """The newest live version of each storage after that many changes."""
-        slots = dict(zip(self._changed[:mark], self._newest[:mark], strict=True))
-        return [self._trace.values[newest] for newest in slots.values() if newest >= 0]
-
-
-def _running(deltas: npt.NDArray[np.int64], marks: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
-    """Sums of the first so many deltas."""
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(deltas)])[marks]
+    def holders(self, position: int, mark: int) -> list[Value]:
+        """The newest live version of each storage, in the order in which they came to be."""
+        slots = {slot: value for slot, value in self._unplanned.newest(position).items() if not self._is_planned[value]}
+        slots |= self._own.newest_of(mark)
+        born = first_births(self._trace) | self._again
+        return [self._trace.values[slots[slot]] for slot in sorted(slots, key=born.__getitem__)]

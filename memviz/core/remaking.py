@@ -23,7 +23,8 @@ class Remaking:
         self._first_use, self._last_use = schedule(trace).first_use, schedule(trace).last_use
         self.ends: ByOp = defaultdict(list)
         """Where dropped values go, besides where they go in the unplanned step."""
-        self._rebuilds: ByOp = defaultdict(list)
+        self.rebuilds: ByOp = defaultdict(list)
+        """Where reversible blocks start backward, so that what they dropped comes back."""
         for value in sorted(self._dropped):
             self._schedule(value)
 
@@ -38,7 +39,7 @@ class Remaking:
             part = block_part(self._trace, value) or ""
             between = part in reversible_blocks(self._trace)
             start = first if between else backward_starts(self._trace).get(part, first)
-            self._rebuilds[min(start, first)].append(value_id)
+            self.rebuilds[min(start, first)].append(value_id)
 
     def end(self, value: int, index: int) -> None:
         """The value goes before this op, unless it is a dropped one that is there again and still to be used."""
@@ -48,13 +49,13 @@ class Remaking:
 
     def rebuild(self, index: int) -> None:
         """The values of a reversible block whose backward starts at this op come back, one op's at a time."""
-        again = [value for value in self._rebuilds.get(index, ()) if value not in self._ledger]
+        again = [value for value in self.rebuilds.get(index, ()) if value not in self._ledger]
         producers = {value: self._trace.values[value].producer for value in again}
         for op in sorted({producer for producer in producers.values() if producer is not None}):
             for value in again:
                 if producers[value] == op:
                     self._ledger.add(value, again=True)
-            self._rows.add_again(op)
+            self._rows.again(op)
 
     def use(self, value: int) -> None:
         """Backward needs the value: where it was dropped, it is made again."""
@@ -76,7 +77,7 @@ class Remaking:
         for index in ops:
             self._remove(transient, {value for value in self._trace.ops[index].mutates if last_read.get(value) == index})
             transient.update(self._make(index))
-            self._rows.add_again(index)
+            self._rows.again(index)
             self._remove(transient, {value for value in transient if value != target and last_read.get(value, -1) <= index})
 
     def _make(self, index: int) -> list[int]:

@@ -4,6 +4,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
 from memviz.core.trace import Op, Phase, Save, Trace, Value, once_per_trace
 
 ByOp: TypeAlias = dict[int, list[int]]
@@ -54,6 +57,39 @@ def _by_op(values: tuple[Value, ...]) -> tuple[ByOp, ByOp]:
 
 def _unpacked(saves: tuple[Save, ...]) -> list[int]:
     return sorted({index for save in saves for index in save.unpacked})
+
+
+Indices: TypeAlias = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moments:
+    """The same, as columns: ``born``, ``freed`` and ``released`` of each value, and its storage, numbered from 0 without gaps;
+    ``used`` has pairs of a value and an op before which it is unpacked; ``packs`` has the ops at which one is packed.
+    """
+
+    born: Indices
+    freed: Indices
+    released: Indices
+    storage: Indices
+    used: Indices
+    packs: Indices
+
+
+@once_per_trace
+def moments(trace: Trace) -> Moments:
+    """The trace's moments."""
+    times, values = schedule(trace), trace.values
+    used = [(value, index) for index, found in times.uses.items() for value in found]
+    storages = np.array([value.storage for value in values], np.int64)
+    return Moments(
+        born=np.array([value.born for value in values], np.intp),
+        freed=np.array([value.freed for value in values], np.intp),
+        released=np.array([value.released for value in values], np.intp),
+        storage=np.unique(storages, return_inverse=True)[1],
+        used=np.array(used, np.intp).reshape(-1, 2),
+        packs=np.array(list(times.packs), np.intp),
+    )
 
 
 @once_per_trace

@@ -1,17 +1,12 @@
 """What a plan would do to a recorded step: the predicted timeline."""
 
-from memviz.core.actions import actions_of
-from memviz.core.ledger import Ledger
 from memviz.core.limits import check_limit, resident_bytes
 from memviz.core.machine import Machine, machine_for
 from memviz.core.plan import Plan
-from memviz.core.remaking import Remaking
-from memviz.core.rows import Rows
-from memviz.core.schedule import schedule
-from memviz.core.swaps import Swaps
 from memviz.core.timeline import Timeline
 from memviz.core.trace import Trace, check_trace
 from memviz.core.units import Bytes
+from memviz.core.walk import walk
 
 
 def simulate(trace: Trace, plan: Plan | None = None, machine: Machine | None = None, *, limit: Bytes | None = None) -> Timeline:
@@ -42,29 +37,4 @@ def simulate(trace: Trace, plan: Plan | None = None, machine: Machine | None = N
     full = check_limit(limit, resident_bytes(trace))
     if plan is not None and plan.swap is not None:
         check_limit(plan.swap.limit, resident_bytes(trace), name="swap's limit")
-    return _walk(trace, plan or Plan(), machine or machine_for(trace.device), full)
-
-
-def _walk(trace: Trace, plan: Plan, machine: Machine, limit: int | None) -> Timeline:
-    """Go through the ops in order: what ends, what is made again for the op, what it makes, and what may then leave."""
-    times, actions = schedule(trace), actions_of(trace, plan)
-    ledger = Ledger(trace)
-    rows = Rows(trace, ledger)
-    swaps = Swaps(trace, plan.swap, machine, limit, ledger, rows)
-    remaking = Remaking(trace, actions, ledger, swaps, rows)
-    for value in times.births.get(-1, ()):
-        ledger.add(value)
-    for index in range(len(trace.ops)):
-        swaps.leave(index)
-        for value in (*times.freed.get(index, ()), *remaking.ends.get(index, ())):
-            remaking.end(value, index)
-        remaking.rebuild(index)
-        for value in times.uses.get(index, ()):
-            swaps.use(value)
-            remaking.use(value)
-        for value in times.births.get(index, ()):
-            ledger.add(value)
-        for value in times.packs.get(index, ()):
-            swaps.pack(value, index, actions.get(value))
-        rows.add(index)
-    return rows.timeline(swaps.transfers)
+    return walk(trace, plan or Plan(), machine or machine_for(trace.device), full)
