@@ -6,7 +6,7 @@ from dataclasses import replace
 from memviz.core.derive import chain, held_anyway
 from memviz.core.keys import Key
 from memviz.core.plan import Action, Rule
-from memviz.core.trace import PERSISTENT, Trace, Value
+from memviz.core.trace import PERSISTENT, Trace, Value, once_per_trace
 
 MAX_OPS = 16
 """Most ops that one value may cost. It keeps a recurrence from unrolling to its start."""
@@ -25,6 +25,7 @@ def cheap(name: str) -> bool:
     return name.removeprefix("aten::").rstrip("_") in CHEAP
 
 
+@once_per_trace
 def recomputed(trace: Trace) -> frozenset[int]:
     """Ids of the saved values to recompute."""
     anyway = held_anyway(trace)
@@ -58,6 +59,7 @@ def _worth_dropping(trace: Trace, value: Value) -> bool:
     )
 
 
+@once_per_trace
 def rules(trace: Trace) -> tuple[Rule, ...]:
     """One rule for each site whose calls all agree, one for each key elsewhere."""
     dropped = recomputed(trace)
