@@ -31,18 +31,19 @@ class Changes:
     the value that says which category is meant (``as_value``), and ``deltas`` in bytes.
 
     A slot is a storage, of which each live value is a version. It is as large as the largest and counts as what the newest is.
-    A value made again has a slot of its own, with a negative number.
     """
 
     def __init__(self, trace: Trace) -> None:
-        self.live = 0
+        self.nbytes = 0
+        """Live bytes."""
         self.slots: list[int] = []
         self.newest: list[int] = []
         self.as_value: list[int] = []
         self.deltas: list[int] = []
-        self._nbytes, self._storage, _ = columns(trace)
-        self._versions: dict[int, list[int]] = {}
+        self._sizes, self._storage, _ = columns(trace)
         self._slot_of: dict[int, int] = {}
+        self._only: dict[int, int] = {}
+        self._versions: dict[int, list[int]] = {}
 
     def __len__(self) -> int:
         return len(self.deltas)
@@ -50,44 +51,52 @@ class Changes:
     def __contains__(self, value: int) -> bool:
         return value in self._slot_of
 
-    def add(self, value: int, *, again: bool = False) -> None:
-        """The value, which wasn't live, is from now on; ``again`` if it has been recomputed, rebuilt or fetched."""
-        slot = self._slot_of[value] = -1 - value if again else self._storage[value]
-        before = self._versions.get(slot)
-        if before is None:
-            self._versions[slot] = [value]
-            self._write(slot, value, value, self._nbytes[value])
-        else:
+    def add(self, value: int) -> None:
+        """The value, which wasn't live, is from now on."""
+        self.put(self._storage[value], value)
+
+    def put(self, slot: int, value: int) -> None:
+        """As ``add``, in a slot of the caller's choice."""
+        self._slot_of[value] = slot
+        if slot in self._versions:
+            before = self._versions[slot]
             self._change(slot, before, [*before, value])
+        elif slot in self._only:
+            before = [self._only.pop(slot)]
+            self._change(slot, before, [*before, value])
+        else:
+            self._only[slot] = value
+            self._write(slot, value, value, self._sizes[value])
 
     def remove(self, value: int) -> None:
         """The value is gone; nothing happens if it wasn't live."""
         slot = self._slot_of.pop(value, None)
         if slot is None:
             return
-        before = self._versions[slot]
-        if len(before) == 1:
-            del self._versions[slot]
-            self._write(slot, -1, value, -self._nbytes[value])
+        if self._only.pop(slot, None) is not None:
+            self._write(slot, -1, value, -self._sizes[value])
         else:
+            before = self._versions[slot]
             self._change(slot, before, [other for other in before if other != value])
+
+    def _change(self, slot: int, before: list[int], after: list[int]) -> None:
+        self._versions[slot] = after
+        self._write(slot, after[-1], before[-1], -max(self._sizes[value] for value in before))
+        self._write(slot, after[-1], after[-1], max(self._sizes[value] for value in after))
+        if len(after) == 1:
+            self._only[slot] = self._versions.pop(slot)[0]
+
+    def _write(self, slot: int, newest: int, as_value: int, delta: int) -> None:
+        self.nbytes += delta
+        self.slots.append(slot)
+        self.newest.append(newest)
+        self.as_value.append(as_value)
+        self.deltas.append(delta)
 
     def newest_of(self, mark: int) -> dict[int, int]:
         """The newest live version in each slot after that many changes."""
         found = dict(zip(self.slots[:mark], self.newest[:mark], strict=True))
         return {slot: value for slot, value in found.items() if value >= 0}
-
-    def _change(self, slot: int, before: list[int], after: list[int]) -> None:
-        self._versions[slot] = after
-        self._write(slot, after[-1], before[-1], -max(self._nbytes[value] for value in before))
-        self._write(slot, after[-1], after[-1], max(self._nbytes[value] for value in after))
-
-    def _write(self, slot: int, newest: int, as_value: int, delta: int) -> None:
-        self.live += delta
-        self.slots.append(slot)
-        self.newest.append(newest)
-        self.as_value.append(as_value)
-        self.deltas.append(delta)
 
 
 def running(deltas: npt.NDArray[np.int64], marks: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:

@@ -47,14 +47,14 @@ class Remaking:
         if not (again and value in self._ledger):
             self._ledger.remove(value)
 
-    def rebuild(self, index: int) -> None:
-        """The values of a reversible block whose backward starts at this op come back, one op's at a time."""
-        again = [value for value in self.rebuilds.get(index, ()) if value not in self._ledger]
+    def rebuild(self, values: list[int]) -> None:
+        """Values of a reversible block whose backward starts come back, one op's at a time."""
+        again = [value for value in values if value not in self._ledger]
         producers = {value: self._trace.values[value].producer for value in again}
         for op in sorted({producer for producer in producers.values() if producer is not None}):
             for value in again:
                 if producers[value] == op:
-                    self._ledger.add(value, again=True)
+                    self._ledger.add_again(value)
             self._rows.again(op)
 
     def use(self, value: int) -> None:
@@ -63,7 +63,7 @@ class Remaking:
             if value in self._recomputed:
                 self._recompute(value)
             else:
-                self._ledger.add(value, again=True)
+                self._ledger.add_again(value)
 
     def _held(self, value: int) -> bool:
         return value in self._anyway or (value in self._trace.saves_of and (value in self._ledger or value in self._swaps))
@@ -84,7 +84,7 @@ class Remaking:
         """Run an op again; what it made that no later use waits for."""
         made = [value for value in self._trace.ops[index].outputs if value not in self._ledger]
         for value in made:
-            self._ledger.add(value, again=True)
+            self._ledger.add_again(value)
         return [value for value in made if not (value in self._dropped and value in self._last_use)]
 
     def _remove(self, transient: set[int], gone: set[int]) -> None:

@@ -1,69 +1,93 @@
 """The rows of a predicted timeline while they are written: one for each op that runs, and for each that runs again."""
 
-from itertools import accumulate, repeat
+from functools import reduce
+from operator import add
 
 import numpy as np
+import numpy.typing as npt
 
 from memviz.core.holders import summed_holders
 from memviz.core.ledger import Ledger
+from memviz.core.schedule import Indices
 from memviz.core.timeline import Timeline, Transfer
-from memviz.core.trace import Phase, Trace, once_per_trace
+from memviz.core.trace import Phase, Trace, Value, once_per_trace
 
 
 class Rows:
     """The step's clock, and what the ledger held after each op."""
 
     def __init__(self, trace: Trace, ledger: Ledger) -> None:
-        self.clock = 0.0
         self._trace, self._ledger = trace, ledger
         self._durations = _durations(trace)
-        self._next = 0
-        self._ops: list[int] = []
-        self._seconds: list[float] = []
-        self._positions: list[int] = []
-        self._marks: list[int] = []
-        self._again: list[int] = []
+        self._clock, self._counted = 0.0, 0
+        # Where the walk stopped, and the ledger's mark before each stop.
+        self._stops, self._marks = [0], list[int]()
+        # What ran again: before which op, which one, and the ledger's mark then.
+        self._before, self._again, self._again_marks = list[int](), list[int](), list[int]()
+        self._stalls: dict[int, float] = {}
 
     def reach(self, index: int) -> None:
-        """All ops before this one have run, and since the last row the ledger has only changed before the first of them did."""
-        first, self._next = self._next, index
-        if first < index:
-            seconds = list(accumulate(self._durations[first:index], initial=self.clock))
-            self.clock = seconds[-1]
-            self._seconds += seconds[1:]
-            self._ops += range(first, index)
-            self._positions += range(2 * first + 1, 2 * index + 1, 2)
-            self._marks += repeat(self._ledger.mark, index - first)
+        """All ops before this one have run, and since the last stop the ledger has only changed there."""
+        self._stops.append(index)
+        self._marks.append(len(self._ledger))
+
+    @property
+    def clock(self) -> float:
+        """Seconds since the step began."""
+        index, self._counted = self._counted, self._stops[-1]
+        if index < self._counted:
+            self._clock = reduce(add, self._durations[index : self._counted], self._clock)
+        return self._clock
+
+    def stall(self, until: float) -> None:
+        """The step waits, if it isn't that late yet."""
+        if until > self.clock:
+            self._clock = self._stalls[self._stops[-1] + len(self._again)] = until
 
     def again(self, op: int) -> None:
         """An op runs once more, before the one that was reached."""
-        self.clock += self._durations[op]
-        self._again.append(len(self._ops))
-        self._seconds.append(self.clock)
-        self._ops.append(op)
-        self._positions.append(2 * self._next)
-        self._marks.append(self._ledger.mark)
+        self._clock = self.clock + self._durations[op]
+        self._before.append(self._stops[-1])
+        self._again.append(op)
+        self._again_marks.append(len(self._ledger))
 
     def timeline(self, transfers: list[Transfer]) -> Timeline:
-        """What has been written, as a timeline."""
+        """What has been written, as a timeline, once the walk is over."""
         phases, modules = _phases(self._trace), _modules(self._trace)
-        taken = [phases[op] for op in self._ops]
-        for row in self._again:
+        before, every = np.array(self._before, np.intp), np.arange(len(phases))
+        recomputed = (before + np.arange(len(before))).tolist()
+        ops = np.insert(every, before, self._again)
+        positions = np.insert(2 * every + 1, before, 2 * before)
+        marks = np.insert(np.repeat(np.array(self._marks, np.intp), np.diff(self._stops)), before, self._again_marks)
+        taken = [phases[op] for op in ops.tolist()]
+        for row in recomputed:
             taken[row] = Phase.BACKWARD
-        nbytes = self._ledger.nbytes(self._positions, self._marks)
-        peak = int(sum(nbytes.values(), np.zeros(len(taken), np.int64)).argmax()) if taken else None
-        holders = [] if peak is None else self._ledger.holders(self._positions[peak], self._marks[peak])
+        nbytes = self._ledger.columns(positions, marks)
         return Timeline(
             predicted=True,
             device=self._trace.device,
-            seconds=np.array(self._seconds, np.float64),
+            seconds=self._seconds(ops),
             nbytes=nbytes,
             phases=tuple(taken),
-            modules=tuple([modules[op] for op in self._ops]),
-            holders=summed_holders(self._trace, holders),
+            modules=tuple([modules[op] for op in ops.tolist()]),
+            holders=summed_holders(self._trace, self._holders(sum(nbytes.values(), np.zeros(len(ops), np.int64)), positions, marks)),
             transfers=tuple(transfers),
-            recomputed=tuple(self._again),
+            recomputed=tuple(recomputed),
         )
+
+    def _seconds(self, ops: Indices) -> npt.NDArray[np.float64]:
+        seconds = np.array(self._durations, np.float64)[ops]
+        starts = {0: 0.0} | self._stalls
+        for (first, start), end in zip(starts.items(), [*list(starts)[1:], len(ops)], strict=True):
+            seconds[first : first + 1] += start
+            np.cumsum(seconds[first:end], out=seconds[first:end])
+        return seconds
+
+    def _holders(self, total: npt.NDArray[np.int64], positions: Indices, marks: Indices) -> list[Value]:
+        if not len(total):
+            return []
+        peak = int(total.argmax())
+        return self._ledger.holders(int(positions[peak]), int(marks[peak]))
 
 
 @once_per_trace

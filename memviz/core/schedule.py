@@ -65,7 +65,7 @@ Indices: TypeAlias = npt.NDArray[np.intp]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moments:
     """The same, as columns: ``born``, ``freed`` and ``released`` of each value, and its storage, numbered from 0 without gaps;
-    ``used`` has pairs of a value and an op before which it is unpacked; ``packs`` has the ops at which one is packed.
+    ``used_at`` are the ops before which the values ``used`` are unpacked; ``packs`` the ops at which one is packed.
     """
 
     born: Indices
@@ -73,6 +73,7 @@ class Moments:
     released: Indices
     storage: Indices
     used: Indices
+    used_at: Indices
     packs: Indices
 
 
@@ -80,14 +81,14 @@ class Moments:
 def moments(trace: Trace) -> Moments:
     """The trace's moments."""
     times, values = schedule(trace), trace.values
-    used = [(value, index) for index, found in times.uses.items() for value in found]
     storages = np.array([value.storage for value in values], np.int64)
     return Moments(
         born=np.array([value.born for value in values], np.intp),
         freed=np.array([value.freed for value in values], np.intp),
         released=np.array([value.released for value in values], np.intp),
         storage=np.unique(storages, return_inverse=True)[1],
-        used=np.array(used, np.intp).reshape(-1, 2),
+        used=np.array([value for found in times.uses.values() for value in found], np.intp),
+        used_at=np.repeat(np.array(list(times.uses), np.intp), [len(found) for found in times.uses.values()]),
         packs=np.array(list(times.packs), np.intp),
     )
 

@@ -9,7 +9,7 @@ from memviz.core.ledger import Ledger
 from memviz.core.machine import Machine
 from memviz.core.plan import Action, Order, Swap
 from memviz.core.rows import Rows
-from memviz.core.schedule import schedule
+from memviz.core.schedule import ByOp, schedule
 from memviz.core.timeline import Transfer
 from memviz.core.trace import Trace
 
@@ -59,18 +59,18 @@ class Swaps:
         self._used = schedule(trace).first_use
         self._out_free = self._in_free = 0.0
         self._out: OrderedDict[int, float] = OrderedDict()
-        self._leaving: dict[int, list[int]] = defaultdict(list)
+        self.leaving: ByOp = defaultdict(list)
+        """What was sent, by the op at which nothing else holds it any more."""
         self.transfers: list[Transfer] = []
 
     def __contains__(self, value: int) -> bool:
         """Whether the value has been sent and not fetched again."""
         return value in self._out
 
-    def leave(self, index: int) -> None:
-        """Let go of what was sent and is held by nothing else from this op on."""
-        for value in self._leaving.pop(index, ()):
-            if value in self._out:
-                self._ledger.remove(value)
+    def leave(self, value: int) -> None:
+        """Let go of a value that was sent, unless it had to be fetched before it was gone."""
+        if value in self._out:
+            self._ledger.remove(value)
 
     def pack(self, value: int, index: int, action: Action | None) -> None:
         """A value is saved: it may leave, or does at once; older ones go while the device is too full."""
@@ -85,7 +85,7 @@ class Swaps:
         """Backward needs the value: it stays, or comes back, and what comes after it is fetched ahead."""
         if value in self._out:
             self._fetch(value)
-            self._rows.clock = max(self._rows.clock, self._in_free)
+            self._rows.stall(self._in_free)
             self._fetch_ahead()
         self._waiting.discard(value)
 
@@ -99,7 +99,7 @@ class Swaps:
         if value.released <= index:
             self._ledger.remove(value_id)
         else:
-            self._leaving[value.released].append(value_id)
+            self.leaving[value.released].append(value_id)
 
     def _fetch(self, value_id: int) -> None:
         value = self._trace.values[value_id]
@@ -108,7 +108,7 @@ class Swaps:
             start = max(self._rows.clock, self._in_free, left)
             self._in_free = start + value.nbytes / self._machine.swap_in
             self.transfers.append(Transfer(key=value.key, nbytes=value.nbytes, out=False, start=start, end=self._in_free))
-            self._ledger.add(value_id, again=True)
+            self._ledger.add_again(value_id)
 
     def _fetch_ahead(self) -> None:
         for value in list(islice(reversed(self._out), self._prefetch)):

@@ -5,7 +5,7 @@ from itertools import chain
 import numpy as np
 
 from memviz.core.actions import actions_of
-from memviz.core.ledger import Flags, Ledger
+from memviz.core.ledger import Ledger
 from memviz.core.machine import Machine
 from memviz.core.plan import Action, Plan
 from memviz.core.remaking import Remaking
@@ -14,6 +14,7 @@ from memviz.core.schedule import moments, schedule
 from memviz.core.swaps import Swaps
 from memviz.core.timeline import Timeline
 from memviz.core.trace import Trace
+from memviz.core.unplanned import Flags
 
 
 def walk(trace: Trace, plan: Plan, machine: Machine, limit: int | None) -> Timeline:
@@ -31,10 +32,12 @@ def walk(trace: Trace, plan: Plan, machine: Machine, limit: int | None) -> Timel
     for index in _stops(trace, planned, remaking, moving=moving):
         rows.reach(index)
         ledger.at = 2 * index
-        swaps.leave(index)
+        for value in swaps.leaving.pop(index, ()):
+            swaps.leave(value)
         for value in chain(times.freed.get(index, ()), remaking.ends.get(index, ())):
             remaking.end(value, index)
-        remaking.rebuild(index)
+        if index in remaking.rebuilds:
+            remaking.rebuild(remaking.rebuilds[index])
         for value in times.uses.get(index, ()):
             swaps.use(value)
             remaking.use(value)
@@ -60,7 +63,6 @@ def _planned(trace: Trace, plan: Plan, actions: dict[int, Action]) -> Flags:
 def _stops(trace: Trace, planned: Flags, remaking: Remaking, *, moving: bool) -> list[int]:
     """The ops at which something happens to a planned value; where values move, also any at which one may leave."""
     times = moments(trace)
-    used, at = times.used.T
     by_value = (column[planned] for column in (times.born, times.freed, times.released))
-    found = np.unique(np.concatenate([*by_value, at[planned[used]], times.packs if moving else [], [*remaking.ends, *remaking.rebuilds]]))
+    found = np.unique(np.concatenate([*by_value, times.used_at[planned[times.used]], times.packs if moving else [], [*remaking.ends, *remaking.rebuilds]]))
     return found[(found >= 0) & (found < len(trace.ops))].astype(np.intp).tolist()
