@@ -22,14 +22,15 @@ def actions_of(trace: Trace, plan: Plan) -> dict[int, Action]:
 
 def _wanted(trace: Trace, plan: Plan) -> dict[int, Action]:
     plannable = _plannable(trace)
+    actions = [rule.action for rule in plan.rules]
     found: dict[int, Action] = {}
     for place, calls in places(trace).items():
         key = Key.parse(f"{place}@0.0")
-        matching = plan.matching.at(key.module, key.op, key.output)
+        last = plan.matching.at(key.module, key.op, key.output).last
         for value, call in calls.items():
             if value in plannable:
-                position = matching.last(call)
-                found[value] = Action.KEEP if position is None else plan.rules[position].action
+                position = last(call)
+                found[value] = Action.KEEP if position is None else actions[position]
     return found
 
 

@@ -18,19 +18,20 @@ class Remaking:
     def __init__(self, trace: Trace, actions: dict[int, Action], ledger: Ledger, swaps: Swaps, rows: Rows) -> None:
         self._trace, self._ledger, self._swaps, self._rows = trace, ledger, swaps, rows
         self._recomputed = {value for value, action in actions.items() if action is Action.RECOMPUTE}
-        self._dropped = self._recomputed | {value for value, action in actions.items() if action is Action.REVERSE}
+        self.dropped = self._recomputed | {value for value, action in actions.items() if action is Action.REVERSE}
         self._anyway = held_anyway(trace)
         self._first_use, self._last_use = schedule(trace).first_use, schedule(trace).last_use
         self.ends: ByOp = defaultdict(list)
-        """Where dropped values go, besides where they go in the unplanned step."""
+        """Where dropped values go."""
         self.rebuilds: ByOp = defaultdict(list)
         """Where reversible blocks start backward, so that what they dropped comes back."""
-        for value in sorted(self._dropped):
+        for value in sorted(self.dropped):
             self._schedule(value)
 
     def _schedule(self, value_id: int) -> None:
         value = self._trace.values[value_id]
-        self.ends[value.released].append(value_id)
+        for index in {value.released, value.freed}:
+            self.ends[index].append(value_id)
         first = self._first_use.get(value_id)
         if first is None:
             return
@@ -42,9 +43,8 @@ class Remaking:
             self.rebuilds[min(start, first)].append(value_id)
 
     def end(self, value: int, index: int) -> None:
-        """The value goes before this op, unless it is a dropped one that is there again and still to be used."""
-        again = value in self._dropped and self._last_use.get(value, -1) >= index > self._first_use.get(value, index)
-        if not (again and value in self._ledger):
+        """The dropped value goes before this op, unless it has been made again and is still to be used."""
+        if not self._last_use.get(value, -1) >= index > self._first_use.get(value, index):
             self._ledger.remove(value)
 
     def rebuild(self, values: list[int]) -> None:
@@ -58,8 +58,8 @@ class Remaking:
             self._rows.again(op)
 
     def use(self, value: int) -> None:
-        """Backward needs the value: where it was dropped, it is made again."""
-        if value in self._dropped and value not in self._ledger:
+        """Backward needs the dropped value: unless it is still there, it is made again."""
+        if value not in self._ledger:
             if value in self._recomputed:
                 self._recompute(value)
             else:
@@ -85,7 +85,7 @@ class Remaking:
         made = [value for value in self._trace.ops[index].outputs if value not in self._ledger]
         for value in made:
             self._ledger.add_again(value)
-        return [value for value in made if not (value in self._dropped and value in self._last_use)]
+        return [value for value in made if not (value in self.dropped and value in self._last_use)]
 
     def _remove(self, transient: set[int], gone: set[int]) -> None:
         for value in transient & gone:

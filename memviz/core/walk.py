@@ -1,7 +1,5 @@
 """One walk through the ops of a step under a plan, which stops only where the plan changes something."""
 
-from itertools import chain
-
 import numpy as np
 
 from memviz.core.actions import actions_of
@@ -34,19 +32,25 @@ def walk(trace: Trace, plan: Plan, machine: Machine, limit: int | None) -> Timel
         ledger.at = 2 * index
         for value in swaps.leaving.pop(index, ()):
             swaps.leave(value)
-        for value in chain(times.freed.get(index, ()), remaking.ends.get(index, ())):
+        for value in times.freed.get(index, ()):
+            if value not in remaking.dropped:
+                ledger.remove(value)
+        for value in remaking.ends.get(index, ()):
             remaking.end(value, index)
         if index in remaking.rebuilds:
             remaking.rebuild(remaking.rebuilds[index])
         for value in times.uses.get(index, ()):
-            swaps.use(value)
-            remaking.use(value)
+            if value in remaking.dropped:
+                remaking.use(value)
+            elif moving:
+                swaps.use(value)
         ledger.at = 2 * index + 1
         for value in times.births.get(index, ()):
             if value in followed:
                 ledger.add(value)
-        for value in times.packs.get(index, ()):
-            swaps.pack(value, index, actions.get(value))
+        if moving:
+            for value in times.packs.get(index, ()):
+                swaps.pack(value, index, actions.get(value))
     rows.reach(len(trace.ops))
     return rows.timeline(swaps.transfers)
 
