@@ -27,8 +27,10 @@ def columns(trace: Trace) -> Columns:
 
 
 class Changes:
-    """Live values, and the changes that led there, as columns: ``slots``, their ``newest`` value from then on (-1 for none),
-    the value that says which category is meant (``as_value``), and ``deltas`` in bytes.
+    """Live values, and the changes that led there.
+
+    The changes are columns: ``slots``, their ``newest`` value from then on (-1 for none), the value whose category is meant
+    (``as_value``), and ``deltas`` in bytes.
 
     A slot is a storage, of which each live value is a version. It is as large as the largest and counts as what the newest is.
     """

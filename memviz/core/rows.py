@@ -1,6 +1,7 @@
 """The rows of a predicted timeline while they are written: one for each op that runs, and for each that runs again."""
 
 from functools import reduce
+from itertools import accumulate, islice
 from operator import add
 
 import numpy as np
@@ -76,12 +77,12 @@ class Rows:
         )
 
     def _seconds(self, ops: Indices) -> npt.NDArray[np.float64]:
-        seconds = np.array(self._durations, np.float64)[ops]
+        durations = [self._durations[op] for op in ops.tolist()]
         starts = {0: 0.0} | self._stalls
+        seconds: list[float] = []
         for (first, start), end in zip(starts.items(), [*list(starts)[1:], len(ops)], strict=True):
-            seconds[first : first + 1] += start
-            np.cumsum(seconds[first:end], out=seconds[first:end])
-        return seconds
+            seconds += islice(accumulate(durations[first:end], initial=start), 1, None)
+        return np.array(seconds, np.float64)
 
     def _holders(self, total: npt.NDArray[np.int64], positions: Indices, marks: Indices) -> list[Value]:
         if not len(total):

@@ -64,8 +64,10 @@ Indices: TypeAlias = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moments:
-    """The same, as columns: ``born``, ``freed`` and ``released`` of each value, and its storage, numbered from 0 without gaps;
-    ``used_at`` are the ops before which the values ``used`` are unpacked; ``packs`` the ops at which one is packed.
+    """The same, as columns.
+
+    ``born``, ``freed`` and ``released`` are of each value, as its ``storage``, numbered from 0 without gaps. ``used_at`` are the ops
+    before which the values ``used`` are unpacked, ``packs`` the ops at which one is packed.
     """
 
     born: Indices

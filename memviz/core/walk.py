@@ -16,43 +16,72 @@ from memviz.core.unplanned import Flags
 
 
 def walk(trace: Trace, plan: Plan, machine: Machine, limit: int | None) -> Timeline:
-    """Go through the ops in order: what ends, what is made again for the op, what it makes, and what may then leave."""
-    times, actions = schedule(trace), actions_of(trace, plan)
-    planned = _planned(trace, plan, actions)
-    ledger = Ledger(trace, planned)
-    rows = Rows(trace, ledger)
-    swaps = Swaps(trace, plan.swap, machine, limit, ledger, rows)
-    remaking = Remaking(trace, actions, ledger, swaps, rows)
-    moving = plan.swap is not None or Action.SWAP in actions.values()
-    followed = set(np.flatnonzero(planned).tolist())
-    for value in followed.intersection(times.births.get(-1, ())):
-        ledger.add(value)
-    for index in _stops(trace, planned, remaking, moving=moving):
-        rows.reach(index)
-        ledger.at = 2 * index
-        for value in swaps.leaving.pop(index, ()):
-            swaps.leave(value)
-        for value in times.freed.get(index, ()):
-            if value not in remaking.dropped:
-                ledger.remove(value)
-        for value in remaking.ends.get(index, ()):
-            remaking.end(value, index)
-        if index in remaking.rebuilds:
-            remaking.rebuild(remaking.rebuilds[index])
-        for value in times.uses.get(index, ()):
-            if value in remaking.dropped:
-                remaking.use(value)
-            elif moving:
-                swaps.use(value)
-        ledger.at = 2 * index + 1
-        for value in times.births.get(index, ()):
-            if value in followed:
-                ledger.add(value)
-        if moving:
-            for value in times.packs.get(index, ()):
-                swaps.pack(value, index, actions.get(value))
-    rows.reach(len(trace.ops))
-    return rows.timeline(swaps.transfers)
+    """The timeline of the plan; ``limit`` is what counts as full for swapping where the plan gives none."""
+    walker = _Walk(trace, plan, machine, limit)
+    for index in walker.stops():
+        walker.step(index)
+    walker.rows.reach(len(trace.ops))
+    return walker.rows.timeline(walker.swaps.transfers)
+
+
+class _Walk:
+    """The state between two stops."""
+
+    def __init__(self, trace: Trace, plan: Plan, machine: Machine, limit: int | None) -> None:
+        self.trace, self.times = trace, schedule(trace)
+        self.actions = actions_of(trace, plan)
+        self.moving = plan.swap is not None or Action.SWAP in self.actions.values()
+        self.planned = _planned(trace, plan, self.actions)
+        self.followed = frozenset(np.flatnonzero(self.planned).tolist())
+        self.ledger = Ledger(trace, self.planned)
+        self.rows = Rows(trace, self.ledger)
+        self.swaps = Swaps(trace, plan.swap, machine, limit, self.ledger, self.rows)
+        self.remaking = Remaking(trace, self.actions, self.ledger, self.swaps, self.rows)
+        self._bear(-1)
+
+    def stops(self) -> list[int]:
+        """The ops at which something happens to a planned value; where values move, also any at which one may leave."""
+        times, planned = moments(self.trace), self.planned
+        by_value = (column[planned] for column in (times.born, times.freed, times.released))
+        used, packs = times.used_at[planned[times.used]], times.packs if self.moving else times.packs[:0]
+        remade = np.array([*self.remaking.ends, *self.remaking.rebuilds], np.intp)
+        found = np.unique(np.concatenate([*by_value, used, packs, remade]))
+        return found[(found >= 0) & (found < len(self.trace.ops))].tolist()
+
+    def step(self, index: int) -> None:
+        """What ends before the op, what it needs again, what it makes, and what may then leave."""
+        self.rows.reach(index)
+        self.ledger.at = 2 * index
+        self._end(index)
+        if index in self.remaking.rebuilds:
+            self.remaking.rebuild(self.remaking.rebuilds[index])
+        self._use(index)
+        self.ledger.at = 2 * index + 1
+        self._bear(index)
+        if self.moving:
+            for value in self.times.packs.get(index, ()):
+                self.swaps.pack(value, index, self.actions.get(value))
+
+    def _end(self, index: int) -> None:
+        for value in self.swaps.leaving.pop(index, ()):
+            self.swaps.leave(value)
+        for value in self.times.freed.get(index, ()):
+            if value not in self.remaking.dropped:
+                self.ledger.remove(value)
+        for value in self.remaking.ends.get(index, ()):
+            self.remaking.end(value, index)
+
+    def _use(self, index: int) -> None:
+        for value in self.times.uses.get(index, ()):
+            if value in self.remaking.dropped:
+                self.remaking.use(value)
+            elif self.moving:
+                self.swaps.use(value)
+
+    def _bear(self, index: int) -> None:
+        for value in self.times.births.get(index, ()):
+            if value in self.followed:
+                self.ledger.add(value)
 
 
 def _planned(trace: Trace, plan: Plan, actions: dict[int, Action]) -> Flags:
@@ -62,11 +91,3 @@ def _planned(trace: Trace, plan: Plan, actions: dict[int, Action]) -> Flags:
     flags = np.zeros(len(storage), np.bool_)
     flags[storage[touched]] = True
     return flags[storage]
-
-
-def _stops(trace: Trace, planned: Flags, remaking: Remaking, *, moving: bool) -> list[int]:
-    """The ops at which something happens to a planned value; where values move, also any at which one may leave."""
-    times = moments(trace)
-    by_value = (column[planned] for column in (times.born, times.freed, times.released))
-    found = np.unique(np.concatenate([*by_value, times.used_at[planned[times.used]], times.packs if moving else [], [*remaking.ends, *remaking.rebuilds]]))
-    return found[(found >= 0) & (found < len(trace.ops))].astype(np.intp).tolist()

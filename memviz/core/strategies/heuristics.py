@@ -15,8 +15,22 @@ MIN_BYTES = 1024
 """What is smaller stays: there is nothing to gain."""
 
 CHEAP = frozenset(
-    ["abs", "add", "addcdiv", "addcmul", "bernoulli", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "cat", "celu", "ceil", "clamp", "clamp_max", "clamp_min", "clone", "contiguous", "copy", "cos", "cumsum", "div", "dropout", "elu", "empty_like", "eq", "erf", "exp", "expand", "expm1", "fill", "floor", "full", "full_like", "ge", "gelu", "glu", "gt", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "index_select", "le", "leaky_relu", "lerp", "log", "log1p", "log2", "log_sigmoid_forward", "logical_and", "logical_not", "logical_or", "lt", "masked_fill", "maximum", "mean", "minimum", "mish", "mul", "ne", "neg", "new_empty", "new_full", "new_zeros", "ones_like", "pow", "reciprocal", "relu", "remainder", "repeat", "roll", "round", "rsqrt", "rsub", "scalar_tensor", "select_backward", "sigmoid", "sign", "silu", "sin", "softplus", "split", "sqrt", "square", "stack", "sub", "sum", "tan", "tanh", "threshold", "to", "_to_copy", "tril", "triu", "unbind", "var", "var_mean", "where", "zero", "zeros", "zeros_like", "native_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_functional", "cudnn_batch_norm", "miopen_batch_norm", "_batch_norm_with_update", "native_group_norm", "native_layer_norm", "_fused_rms_norm", "native_dropout", "_softmax", "_log_softmax", "_safe_softmax", "uniform", "normal", "arange", "empty", "avg_pool2d", "constant_pad_nd", "max_pool2d_with_indices"]
-)
+    [
+        "abs", "add", "addcdiv", "addcmul", "bernoulli", "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "cat",
+        "celu", "ceil", "clamp", "clamp_max", "clamp_min", "clone", "contiguous", "copy", "cos", "cumsum", "div", "dropout",
+        "elu", "empty_like", "eq", "erf", "exp", "expand", "expm1", "fill", "floor", "full", "full_like", "ge", "gelu", "glu",
+        "gt", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "index_select", "le", "leaky_relu", "lerp", "log", "log1p",
+        "log2", "log_sigmoid_forward", "logical_and", "logical_not", "logical_or", "lt", "masked_fill", "maximum", "mean",
+        "minimum", "mish", "mul", "ne", "neg", "new_empty", "new_full", "new_zeros", "ones_like", "pow", "reciprocal", "relu",
+        "remainder", "repeat", "roll", "round", "rsqrt", "rsub", "scalar_tensor", "select_backward", "sigmoid", "sign", "silu",
+        "sin", "softplus", "split", "sqrt", "square", "stack", "sub", "sum", "tan", "tanh", "threshold", "to", "_to_copy",
+        "tril", "triu", "unbind", "var", "var_mean", "where", "zero", "zeros", "zeros_like", "native_batch_norm",
+        "_native_batch_norm_legit", "_native_batch_norm_legit_functional", "cudnn_batch_norm", "miopen_batch_norm",
+        "_batch_norm_with_update", "native_group_norm", "native_layer_norm", "_fused_rms_norm", "native_dropout", "_softmax",
+        "_log_softmax", "_safe_softmax", "uniform", "normal", "arange", "empty", "avg_pool2d", "constant_pad_nd",
+        "max_pool2d_with_indices",
+    ]
+)  # fmt: skip
 """Ops whose time is that of reading and writing their operands, by name without ``aten::`` and the in-place underscore."""
 
 
