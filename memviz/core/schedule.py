@@ -67,7 +67,7 @@ class Moments:
     """The same, as columns.
 
     ``born``, ``freed`` and ``released`` are of each value, as its ``storage``, numbered from 0 without gaps. ``used_at`` are the ops
-    before which the values ``used`` are unpacked, ``packs`` the ops at which one is packed.
+    before which the values ``used`` are unpacked, ``packs`` the ops at which one is packed, and ``forward`` those of that phase.
     """
 
     born: Indices
@@ -77,6 +77,7 @@ class Moments:
     used: Indices
     used_at: Indices
     packs: Indices
+    forward: Indices
 
 
 @once_per_trace
@@ -92,6 +93,7 @@ def moments(trace: Trace) -> Moments:
         used=np.array([value for found in times.uses.values() for value in found], np.intp),
         used_at=np.repeat(np.array(list(times.uses), np.intp), [len(found) for found in times.uses.values()]),
         packs=np.array(list(times.packs), np.intp),
+        forward=np.array([op.index for op in trace.ops if op.phase is Phase.FORWARD], np.intp),
     )
 
 

@@ -1,13 +1,11 @@
 """The swap model of a simulated step: what leaves, when, and when it is back (E6)."""
 
-import math
 from collections import OrderedDict, defaultdict
 from heapq import heappop, heappush
-from itertools import islice
 
 from memviz.core.ledger import Ledger
 from memviz.core.machine import Machine
-from memviz.core.plan import Action, Order, Swap
+from memviz.core.plan import Action, Order, Plan, Swap
 from memviz.core.rows import Rows
 from memviz.core.schedule import ByOp, schedule
 from memviz.core.timeline import Transfer
@@ -47,47 +45,57 @@ class Waiting:
 
 
 class Swaps:
-    """Moves values between the ledger and the host, on one link each way beside the rows' clock."""
+    """Moves values between the ledger and the host, on one link each way beside the rows' clock, when the engine does (E6)."""
 
-    def __init__(self, trace: Trace, swap: Swap | None, machine: Machine, limit: int | None, ledger: Ledger, rows: Rows) -> None:
-        full = swap.limit if swap is not None and swap.limit is not None else limit or machine.memory
-        self._threshold = swap.occupancy * int(full) if swap is not None else math.inf
-        self._min_bytes = int(swap.min_bytes) if swap is not None else math.inf
-        self._prefetch = swap.prefetch if swap is not None else 0
+    def __init__(self, trace: Trace, plan: Plan, machine: Machine, limit: int | None, ledger: Ledger, rows: Rows) -> None:
+        swap = plan.swap or Swap()
+        self._threshold = swap.occupancy * int(swap.limit or limit or machine.memory)
+        self._min_bytes, self._prefetch, self._may_move_kept = int(swap.min_bytes), swap.prefetch, plan.swap is not None
         self._trace, self._machine, self._ledger, self._rows = trace, machine, ledger, rows
-        self._waiting = Waiting(trace, swap.order if swap is not None else Order.OLDEST)
-        self._used = schedule(trace).first_use
+        self._last_use = schedule(trace).last_use
         self._out_free = self._in_free = 0.0
-        self._out: OrderedDict[int, float] = OrderedDict()
+        self._offered: set[int] = set()
+        self._urgent: list[int] = []
+        self._waiting = Waiting(trace, swap.order)
+        self._out: dict[int, float] = {}
+        self._sent: list[int] = []
         self.leaving: ByOp = defaultdict(list)
-        """What was sent, by the op at which nothing else holds it any more."""
+        """What has been sent and the program still holds, by the op at which it no longer does."""
+        self.done: ByOp = defaultdict(list)
+        """What has come back, by the op before which it has been used for the last time."""
         self.transfers: list[Transfer] = []
 
     def __contains__(self, value: int) -> bool:
         """Whether the value has been sent and not fetched again."""
         return value in self._out
 
-    def leave(self, value: int) -> None:
-        """Let go of a value that was sent, unless it had to be fetched before it was gone."""
-        if value in self._out:
-            self._ledger.remove(value)
+    def pack(self, value: int, action: Action | None) -> None:
+        """A value is saved: it may leave, or does after the op."""
+        urgent = action is Action.SWAP
+        if self._trace.values[value].nbytes >= self._min_bytes and (urgent or (action is Action.KEEP and self._may_move_kept)):
+            self._offered.add(value)
+            (self._urgent.append if urgent else self._waiting.add)(value)
 
-    def pack(self, value: int, index: int, action: Action | None) -> None:
-        """A value is saved: it may leave, or does at once; older ones go while the device is too full."""
-        if action is Action.SWAP:
-            self._send(value, index)
-        elif action is Action.KEEP and self._trace.values[value].nbytes >= self._min_bytes:
-            self._waiting.add(value)
+    def relieve(self, index: int) -> None:
+        """Forward has run the op before this one: values leave while the device is too full."""
+        while self._urgent:
+            self._send(self._urgent.pop(), index)
         while self._waiting and self._ledger.live > self._threshold:
             self._send(self._waiting.pop(), index)
 
-    def use(self, value: int) -> None:
-        """Backward needs the value: it stays, or comes back, and what comes after it is fetched ahead."""
+    def leave(self, value: int) -> None:
+        """The program lets go of a value that was sent; it stays if it had to be fetched before."""
         if value in self._out:
-            self._fetch(value)
-            self._rows.stall(self._in_free)
-            self._fetch_ahead()
-        self._waiting.discard(value)
+            self._ledger.remove(value)
+
+    def use(self, value: int, index: int) -> None:
+        """Backward needs the value before this op: it stays, or comes back, and what comes after it is fetched ahead."""
+        if value in self._offered:
+            if value in self._out:
+                self._fetch(value, index)
+                self._rows.stall(self._in_free)
+            self._waiting.discard(value)
+            self._fetch_ahead(index)
 
     def _send(self, value_id: int, index: int) -> None:
         if value_id not in self._ledger:
@@ -95,13 +103,14 @@ class Swaps:
         value = self._trace.values[value_id]
         start = max(self._rows.clock, self._out_free)
         self._out[value_id] = self._out_free = start + value.nbytes / self._machine.swap_out
+        self._sent.append(value_id)
         self.transfers.append(Transfer(key=value.key, nbytes=value.nbytes, out=True, start=start, end=self._out_free))
-        if value.released <= index:
+        if value.released < index:
             self._ledger.remove(value_id)
         else:
             self.leaving[value.released].append(value_id)
 
-    def _fetch(self, value_id: int) -> None:
+    def _fetch(self, value_id: int, index: int) -> None:
         value = self._trace.values[value_id]
         left = self._out.pop(value_id)
         if value_id not in self._ledger:
@@ -109,8 +118,12 @@ class Swaps:
             self._in_free = start + value.nbytes / self._machine.swap_in
             self.transfers.append(Transfer(key=value.key, nbytes=value.nbytes, out=False, start=start, end=self._in_free))
             self._ledger.add_again(value_id)
+            self.done[max(self._last_use.get(value_id, index), index) + 1].append(value_id)
 
-    def _fetch_ahead(self) -> None:
-        for value in list(islice(reversed(self._out), self._prefetch)):
-            if value in self._used and self._ledger.live + self._trace.values[value].nbytes <= self._threshold:
-                self._fetch(value)
+    def _fetch_ahead(self, index: int) -> None:
+        """Backward needs last what left first, so the newest of what is away comes next."""
+        while self._sent and self._sent[-1] not in self._out:
+            self._sent.pop()
+        for value in reversed(self._sent[-self._prefetch :] if self._prefetch else ()):
+            if value in self._out and self._ledger.live + self._trace.values[value].nbytes <= self._threshold:
+                self._fetch(value, index)

@@ -11,7 +11,7 @@ from memviz.core.rows import Rows
 from memviz.core.schedule import moments, schedule
 from memviz.core.swaps import Swaps
 from memviz.core.timeline import Timeline
-from memviz.core.trace import Trace
+from memviz.core.trace import Phase, Trace
 from memviz.core.unplanned import Flags
 
 
@@ -35,7 +35,7 @@ class _Walk:
         self.followed = frozenset(np.flatnonzero(self.planned).tolist())
         self.ledger = Ledger(trace, self.planned)
         self.rows = Rows(trace, self.ledger)
-        self.swaps = Swaps(trace, plan.swap, machine, limit, self.ledger, self.rows)
+        self.swaps = Swaps(trace, plan, machine, limit, self.ledger, self.rows)
         self.remaking = Remaking(trace, self.actions, self.ledger, self.swaps, self.rows)
         self._bear(-1)
 
@@ -43,14 +43,17 @@ class _Walk:
         """The ops at which something happens to a planned value; where values move, also any at which one may leave."""
         times, planned = moments(self.trace), self.planned
         by_value = (column[planned] for column in (times.born, times.freed, times.released))
-        used, packs = times.used_at[planned[times.used]], times.packs if self.moving else times.packs[:0]
+        used = times.used_at[planned[times.used]]
+        moved = [times.packs, times.forward + 1, used + 1] if self.moving else []
         remade = np.array([*self.remaking.ends, *self.remaking.rebuilds], np.intp)
-        found = np.unique(np.concatenate([*by_value, used, packs, remade]))
+        found = np.unique(np.concatenate([*by_value, used, *moved, remade]))
         return found[(found >= 0) & (found < len(self.trace.ops))].tolist()
 
     def step(self, index: int) -> None:
         """What ends before the op, what it needs again, what it makes, and what may then leave."""
         self.rows.reach(index)
+        if self.moving and index and self.trace.ops[index - 1].phase is Phase.FORWARD:
+            self.swaps.relieve(index)
         self.ledger.at = 2 * index
         self._end(index)
         if index in self.remaking.rebuilds:
@@ -60,11 +63,13 @@ class _Walk:
         self._bear(index)
         if self.moving:
             for value in self.times.packs.get(index, ()):
-                self.swaps.pack(value, index, self.actions.get(value))
+                self.swaps.pack(value, self.actions.get(value))
 
     def _end(self, index: int) -> None:
         for value in self.swaps.leaving.pop(index, ()):
             self.swaps.leave(value)
+        for value in self.swaps.done.pop(index, ()):
+            self.ledger.remove(value)
         for value in self.times.freed.get(index, ()):
             if value not in self.remaking.dropped:
                 self.ledger.remove(value)
@@ -76,7 +81,7 @@ class _Walk:
             if value in self.remaking.dropped:
                 self.remaking.use(value)
             elif self.moving:
-                self.swaps.use(value)
+                self.swaps.use(value, index)
 
     def _bear(self, index: int) -> None:
         for value in self.times.births.get(index, ()):
