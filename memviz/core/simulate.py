@@ -25,7 +25,8 @@ def simulate(trace: Trace, plan: Plan | None = None, machine: Machine | None = N
     Raises:
         ValueError: For something else than a trace, a plan or a machine, or a limit below what parameters and buffers need.
 
-    Known limits: fragmentation and an op's inner workspace are not modelled; a swapped value leaves at once.
+    Known limits: fragmentation and an op's inner workspace are not modelled. A value that is swapped is away as soon as it is sent,
+    where the engine may have 2% of what counts as full still on its way.
     """
     check_trace(trace, "simulate")
     if not isinstance(plan, Plan | None):

@@ -75,23 +75,36 @@ def _worth_dropping(trace: Trace, value: Value) -> bool:
 
 @once_per_trace
 def rules(trace: Trace) -> tuple[Rule, ...]:
-    """One rule for each site whose calls all agree, one for each key elsewhere."""
+    """One rule for each site where all calls are dropped, or all but a few, which rules of their own then keep; else one for each key."""
+    found: list[Rule] = []
+    kept: list[Key] = []
+    exceptions: set[Key] = set()
+    ruled: set[str] = set()
+    for site, keys in _sites(trace).items():
+        drops, stays = [key for key, drop in keys.items() if drop], [key for key, drop in keys.items() if not drop]
+        kept += stays
+        if not drops:
+            continue
+        ruled.add(site)
+        if not stays or 1 + len(stays) < len(drops):
+            found.append(_site_rule(drops[0], Action.RECOMPUTE))
+            exceptions.update(stays)
+        else:
+            found += [_key_rule(key, Action.RECOMPUTE) for key in drops]
+    return (*found, *(_key_rule(key, Action.KEEP) for key in kept if key in exceptions or _inside(key, ruled)))
+
+
+def _sites(trace: Trace) -> dict[str, dict[Key, bool]]:
+    """The saved keys of each site, and whether all values of the key are dropped."""
     dropped = recomputed(trace)
     sites: dict[str, dict[Key, bool]] = defaultdict(dict)
     for value_id in trace.saves_of:
         text = trace.values[value_id].key
         if "@" in text:
             key = Key.parse(text)
-            sites[key.site][key] = sites[key.site].get(key, True) and value_id in dropped
-    found: list[Rule] = []
-    for keys in sites.values():
-        if all(keys.values()):
-            found.append(_site_rule(next(iter(keys)), Action.RECOMPUTE))
-        else:
-            found.extend(_key_rule(key, Action.RECOMPUTE) for key, drop in keys.items() if drop)
-    ruled = {key.site for keys in sites.values() for key, drop in keys.items() if drop}
-    stays = [key for keys in sites.values() for key, drop in keys.items() if not drop]
-    return (*found, *(_key_rule(key, Action.KEEP) for key in stays if _inside(key, ruled)))
+            keys = sites[key.site]
+            keys[key] = keys.get(key, True) and value_id in dropped
+    return sites
 
 
 def _inside(key: Key, ruled: set[str]) -> bool:
