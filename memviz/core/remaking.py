@@ -42,14 +42,15 @@ class Remaking:
             start = first if between else backward_starts(self._trace).get(part, first)
             self.rebuilds[min(start, first)].append(value_id)
 
-    def end(self, value: int, index: int) -> None:
-        """The dropped value goes before this op, unless it has been made again and is still to be used."""
-        if not self._last_use.get(value, -1) >= index > self._first_use.get(value, index):
-            self._ledger.remove(value)
+    def end(self, index: int) -> None:
+        """Dropped values go before this op, unless they have been made again and are still to be used."""
+        for value in self.ends[index]:
+            if not self._last_use.get(value, -1) >= index > self._first_use.get(value, index):
+                self._ledger.remove(value)
 
-    def rebuild(self, values: list[int]) -> None:
-        """Values of a reversible block whose backward starts come back, one op's at a time."""
-        again = [value for value in values if value not in self._ledger]
+    def rebuild(self, index: int) -> None:
+        """Values of the reversible block whose backward starts at this op come back, one op's at a time."""
+        again = [value for value in self.rebuilds[index] if value not in self._ledger]
         producers = {value: self._trace.values[value].producer for value in again}
         for op in sorted({producer for producer in producers.values() if producer is not None}):
             for value in again:

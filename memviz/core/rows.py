@@ -30,7 +30,7 @@ class Rows:
     def reach(self, index: int) -> None:
         """All ops before this one have run, and since the last stop the ledger has only changed there."""
         self._stops.append(index)
-        self._marks.append(len(self._ledger))
+        self._marks.append(len(self._ledger.deltas))
 
     @property
     def clock(self) -> float:
@@ -50,7 +50,7 @@ class Rows:
         self._clock = self.clock + self._durations[op]
         self._before.append(self._stops[-1])
         self._again.append(op)
-        self._again_marks.append(len(self._ledger))
+        self._again_marks.append(len(self._ledger.deltas))
 
     def timeline(self, transfers: list[Transfer]) -> Timeline:
         """What has been written, as a timeline, once the walk is over."""

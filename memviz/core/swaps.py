@@ -59,10 +59,8 @@ class Swaps:
         self._waiting = Waiting(trace, swap.order)
         self._out: dict[int, float] = {}
         self._sent: list[int] = []
-        self.leaving: ByOp = defaultdict(list)
-        """What has been sent and the program still holds, by the op at which it no longer does."""
-        self.done: ByOp = defaultdict(list)
-        """What has come back, by the op before which it has been used for the last time."""
+        self._held: ByOp = defaultdict(list)
+        self._back: ByOp = defaultdict(list)
         self.transfers: list[Transfer] = []
 
     def __contains__(self, value: int) -> bool:
@@ -83,9 +81,12 @@ class Swaps:
         while self._waiting and self._ledger.live > self._threshold:
             self._send(self._waiting.pop(), index)
 
-    def leave(self, value: int) -> None:
-        """The program lets go of a value that was sent; it stays if it had to be fetched before."""
-        if value in self._out:
+    def let_go(self, index: int) -> None:
+        """Before this op, what was sent goes once the program holds it no longer, and what came back once it was used for the last time."""
+        for value in self._held.pop(index, ()):
+            if value in self._out:
+                self._ledger.remove(value)
+        for value in self._back.pop(index, ()):
             self._ledger.remove(value)
 
     def use(self, value: int, index: int) -> None:
@@ -108,7 +109,7 @@ class Swaps:
         if value.released < index:
             self._ledger.remove(value_id)
         else:
-            self.leaving[value.released].append(value_id)
+            self._held[value.released].append(value_id)
 
     def _fetch(self, value_id: int, index: int) -> None:
         value = self._trace.values[value_id]
@@ -118,7 +119,7 @@ class Swaps:
             self._in_free = start + value.nbytes / self._machine.swap_in
             self.transfers.append(Transfer(key=value.key, nbytes=value.nbytes, out=False, start=start, end=self._in_free))
             self._ledger.add_again(value_id)
-            self.done[max(self._last_use.get(value_id, index), index) + 1].append(value_id)
+            self._back[max(self._last_use.get(value_id, index), index) + 1].append(value_id)
 
     def _fetch_ahead(self, index: int) -> None:
         """Backward needs last what left first, so the newest of what is away comes next."""

@@ -8,10 +8,10 @@ from memviz.core.machine import Machine
 from memviz.core.plan import Action, Plan
 from memviz.core.remaking import Remaking
 from memviz.core.rows import Rows
-from memviz.core.schedule import moments, schedule
+from memviz.core.schedule import Indices, moments, schedule
 from memviz.core.swaps import Swaps
 from memviz.core.timeline import Timeline
-from memviz.core.trace import Phase, Trace
+from memviz.core.trace import Trace
 from memviz.core.unplanned import Flags
 
 
@@ -25,59 +25,60 @@ def walk(trace: Trace, plan: Plan, machine: Machine, limit: int | None) -> Timel
 
 
 class _Walk:
-    """The state between two stops."""
+    """The state between two stops, and the ops at which to stop: for each kind of thing that happens to a planned value."""
 
     def __init__(self, trace: Trace, plan: Plan, machine: Machine, limit: int | None) -> None:
         self.trace, self.times = trace, schedule(trace)
         self.actions = actions_of(trace, plan)
-        self.moving = plan.swap is not None or Action.SWAP in self.actions.values()
-        self.planned = _planned(trace, plan, self.actions)
-        self.followed = frozenset(np.flatnonzero(self.planned).tolist())
-        self.ledger = Ledger(trace, self.planned)
+        planned, columns = _planned(trace, plan, self.actions), moments(trace)
+        self.followed = frozenset(np.flatnonzero(planned).tolist())
+        self.ledger = Ledger(trace, planned)
         self.rows = Rows(trace, self.ledger)
         self.swaps = Swaps(trace, plan, machine, limit, self.ledger, self.rows)
         self.remaking = Remaking(trace, self.actions, self.ledger, self.swaps, self.rows)
+        self.moving = plan.swap is not None or Action.SWAP in self.actions.values()
+        used = columns.used_at[planned[columns.used]]
+        self.born, self.used, self.freed = _set(columns.born[planned]), _set(used), _set(columns.freed[planned])
+        self.packed = _set(columns.packs) if self.moving else frozenset[int]()
+        self.relieved = _set(columns.forward + 1) if self.moving else frozenset[int]()
+        self.let_go = _set(columns.released[planned]) | _set(used + 1) if self.moving else frozenset[int]()
         self._bear(-1)
 
     def stops(self) -> list[int]:
-        """The ops at which something happens to a planned value; where values move, also any at which one may leave."""
-        times, planned = moments(self.trace), self.planned
-        by_value = (column[planned] for column in (times.born, times.freed, times.released))
-        used = times.used_at[planned[times.used]]
-        moved = [times.packs, times.forward + 1, used + 1] if self.moving else []
-        remade = np.array([*self.remaking.ends, *self.remaking.rebuilds], np.intp)
-        found = np.unique(np.concatenate([*by_value, used, *moved, remade]))
-        return found[(found >= 0) & (found < len(self.trace.ops))].tolist()
+        """In order, all of them."""
+        found = self.born.union(self.used, self.freed, self.packed, self.relieved, self.let_go, self.remaking.ends, self.remaking.rebuilds)
+        return sorted(found.intersection(range(len(self.trace.ops))))
 
     def step(self, index: int) -> None:
-        """What ends before the op, what it needs again, what it makes, and what may then leave."""
+        """What leaves after the op before, what ends, what the op needs again, what it makes, and what is saved of it."""
         self.rows.reach(index)
-        if self.moving and index and self.trace.ops[index - 1].phase is Phase.FORWARD:
+        if index in self.relieved:
             self.swaps.relieve(index)
         self.ledger.at = 2 * index
-        self._end(index)
+        if index in self.let_go:
+            self.swaps.let_go(index)
+        if index in self.freed:
+            self._free(index)
+        if index in self.remaking.ends:
+            self.remaking.end(index)
         if index in self.remaking.rebuilds:
-            self.remaking.rebuild(self.remaking.rebuilds[index])
-        self._use(index)
+            self.remaking.rebuild(index)
+        if index in self.used:
+            self._use(index)
         self.ledger.at = 2 * index + 1
-        self._bear(index)
-        if self.moving:
-            for value in self.times.packs.get(index, ()):
+        if index in self.born:
+            self._bear(index)
+        if index in self.packed:
+            for value in self.times.packs[index]:
                 self.swaps.pack(value, self.actions.get(value))
 
-    def _end(self, index: int) -> None:
-        for value in self.swaps.leaving.pop(index, ()):
-            self.swaps.leave(value)
-        for value in self.swaps.done.pop(index, ()):
-            self.ledger.remove(value)
-        for value in self.times.freed.get(index, ()):
+    def _free(self, index: int) -> None:
+        for value in self.times.freed[index]:
             if value not in self.remaking.dropped:
                 self.ledger.remove(value)
-        for value in self.remaking.ends.get(index, ()):
-            self.remaking.end(value, index)
 
     def _use(self, index: int) -> None:
-        for value in self.times.uses.get(index, ()):
+        for value in self.times.uses[index]:
             if value in self.remaking.dropped:
                 self.remaking.use(value)
             elif self.moving:
@@ -87,6 +88,10 @@ class _Walk:
         for value in self.times.births.get(index, ()):
             if value in self.followed:
                 self.ledger.add(value)
+
+
+def _set(indices: Indices) -> frozenset[int]:
+    return frozenset(indices.tolist())
 
 
 def _planned(trace: Trace, plan: Plan, actions: dict[int, Action]) -> Flags:
