@@ -96,7 +96,8 @@ class Swaps:
                 self._fetch(value, index)
                 self._rows.stall(self._in_free)
             self._waiting.discard(value)
-            self._fetch_ahead(index)
+            if self._out:
+                self._fetch_ahead(index)
 
     def _send(self, value_id: int, index: int) -> None:
         if value_id not in self._ledger:
