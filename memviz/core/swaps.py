@@ -49,7 +49,7 @@ class Swaps:
 
     def __init__(self, trace: Trace, plan: Plan, machine: Machine, limit: int | None, ledger: Ledger, rows: Rows) -> None:
         swap = plan.swap or Swap()
-        self._threshold = swap.occupancy * int(swap.limit or limit or machine.memory)
+        self.threshold = swap.occupancy * int(swap.limit or limit or machine.memory)
         self._min_bytes, self._prefetch, self._may_move_kept = int(swap.min_bytes), swap.prefetch, plan.swap is not None
         self._trace, self._machine, self._ledger, self._rows = trace, machine, ledger, rows
         self._last_use = schedule(trace).last_use
@@ -59,6 +59,8 @@ class Swaps:
         self._waiting = Waiting(trace, swap.order)
         self._out: dict[int, float] = {}
         self._sent: list[int] = []
+        self.due: list[int] = []
+        """A heap of the ops before which to let go."""
         self._held: ByOp = defaultdict(list)
         self._back: ByOp = defaultdict(list)
         self.transfers: list[Transfer] = []
@@ -78,7 +80,7 @@ class Swaps:
         """Forward has run the op before this one: values leave while the device is too full."""
         while self._urgent:
             self._send(self._urgent.pop(), index)
-        while self._waiting and self._ledger.live > self._threshold:
+        while self._waiting and self._ledger.live > self.threshold:
             self._send(self._waiting.pop(), index)
 
     def let_go(self, index: int) -> None:
@@ -111,6 +113,7 @@ class Swaps:
             self._ledger.remove(value_id)
         else:
             self._held[value.released].append(value_id)
+            heappush(self.due, value.released)
 
     def _fetch(self, value_id: int, index: int) -> None:
         value = self._trace.values[value_id]
@@ -120,12 +123,14 @@ class Swaps:
             self._in_free = start + value.nbytes / self._machine.swap_in
             self.transfers.append(Transfer(key=value.key, nbytes=value.nbytes, out=False, start=start, end=self._in_free))
             self._ledger.add_again(value_id)
-            self._back[max(self._last_use.get(value_id, index), index) + 1].append(value_id)
+            after = max(self._last_use.get(value_id, index), index) + 1
+            self._back[after].append(value_id)
+            heappush(self.due, after)
 
     def _fetch_ahead(self, index: int) -> None:
         """Backward needs last what left first, so the newest of what is away comes next."""
         while self._sent and self._sent[-1] not in self._out:
             self._sent.pop()
         for value in reversed(self._sent[-self._prefetch :] if self._prefetch else ()):
-            if value in self._out and self._ledger.live + self._trace.values[value].nbytes <= self._threshold:
+            if value in self._out and self._ledger.live + self._trace.values[value].nbytes <= self.threshold:
                 self._fetch(value, index)

@@ -23,6 +23,7 @@ class Unplanned:
         as_value: Of each change, a value of the storage that changes, and of the category that is meant.
         deltas: Of each change, the bytes.
         kinds: Of each change, the category's place in ``KINDS``.
+        live_bytes: At each position from 0.
         order: Of each value, a number that grows with the position at which its storage came to be.
     """
 
@@ -42,6 +43,7 @@ class Unplanned:
         self.as_value, self.deltas = as_value[by_position], deltas[by_position]
         self.kinds = columns(trace).kind[self.as_value]
         self._marks = np.searchsorted(at[by_position], np.arange(end), side="right")
+        self.live_bytes = self.running(self.deltas)
         self.order = _order(trace)
         self._lives = list(zip(self._born.tolist(), self._freed.tolist(), strict=True))
 

@@ -1,5 +1,8 @@
 """One walk through the ops of a step under a plan, which stops only where the plan changes something."""
 
+from collections.abc import Iterator
+from heapq import heappop
+
 import numpy as np
 
 from memviz.core.actions import actions_of
@@ -12,14 +15,14 @@ from memviz.core.schedule import Indices, moments, schedule
 from memviz.core.swaps import Swaps
 from memviz.core.timeline import Timeline
 from memviz.core.trace import Trace
-from memviz.core.unplanned import Flags
+from memviz.core.unplanned import Flags, unplanned
 
 
 def walk(trace: Trace, plan: Plan, machine: Machine, limit: int | None) -> Timeline:
     """The timeline of the plan; ``limit`` is what counts as full for swapping where the plan gives none."""
     walker = _Walk(trace, plan, machine, limit)
     for index in walker.stops():
-        walker.step(index)
+        walker.step(index)  # It may add a stop.
     walker.rows.reach(len(trace.ops))
     return walker.rows.timeline(walker.swaps.transfers)
 
@@ -40,14 +43,26 @@ class _Walk:
         used = columns.used_at[planned[columns.used]]
         self.born, self.used, self.freed = _set(columns.born[planned]), _set(used), _set(columns.freed[planned])
         self.packed = _set(columns.packs) if self.moving else frozenset[int]()
-        self.relieved = _set(columns.forward + 1) if self.moving else frozenset[int]()
-        self.let_go = _set(columns.released[planned]) | _set(used + 1) if self.moving else frozenset[int]()
+        self.relieved = _set(self._crowded(columns.forward) + 1) if self.moving else frozenset[int]()
         self._bear(-1)
 
-    def stops(self) -> list[int]:
-        """In order, all of them."""
-        found = self.born.union(self.used, self.freed, self.packed, self.relieved, self.let_go, self.remaking.ends, self.remaking.rebuilds)
-        return sorted(found.intersection(range(len(self.trace.ops))))
+    def _crowded(self, forward: Indices) -> Indices:
+        """The ops of forward after which something may leave: even if nothing has been dropped, the device may be too full only there."""
+        urgent = [save.packed for save in self.trace.saves if self.actions.get(save.value) is Action.SWAP]
+        full = unplanned(self.trace).live_bytes[2 * forward + 1] > self.swaps.threshold
+        return forward[full | np.isin(forward, urgent)]
+
+    def stops(self) -> Iterator[int]:
+        """In order, the ops at which something happens to a planned value, or to one that was sent."""
+        found = self.born.union(self.used, self.freed, self.packed, self.relieved, self.remaking.ends, self.remaking.rebuilds)
+        last, due = -1, self.swaps.due
+        for index in [*sorted(found), len(self.trace.ops)]:
+            while due and due[0] < index:
+                sent = heappop(due)
+                if sent > last:
+                    yield (last := sent)
+            if 0 <= index < len(self.trace.ops):
+                yield (last := index)
 
     def step(self, index: int) -> None:
         """What leaves after the op before, what ends, what the op needs again, what it makes, and what is saved of it."""
@@ -55,7 +70,7 @@ class _Walk:
         if index in self.relieved:
             self.swaps.relieve(index)
         self.ledger.at = 2 * index
-        if index in self.let_go:
+        if self.moving:
             self.swaps.let_go(index)
         if index in self.freed:
             self._free(index)
