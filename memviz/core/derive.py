@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 
-from memviz.core.trace import Category, Trace
+from memviz.core.trace import Category, Trace, once_per_trace
 
 _HELD = frozenset({Category.PARAMETER, Category.BUFFER, Category.INPUT})
 
 
+@once_per_trace
 def held_anyway(trace: Trace) -> frozenset[int]:
     """Ids of the values that are there during backward whatever the plan: parameters, buffers and inputs, unless overwritten."""
     overwritten = {value for op in trace.ops[: _last_backward(trace)] for value in op.mutates}

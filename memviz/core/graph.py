@@ -2,11 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
+from dataclasses import dataclass
 
 from memviz.core.keys import Key
-from memviz.core.plan import Action, Plan, Rule
+from memviz.core.plan import Action, Plan
 from memviz.core.trace import PERSISTENT, Module, Op, Phase, Save, Trace, Value
 
 MAX_TURNS = 8
@@ -127,14 +126,14 @@ def _links(trace: Trace, sites: _Sites, plan: Plan) -> tuple[Link, ...]:
         site = sites.value(value)
         if site is not None:
             found[(*site, sites.target(save))][value.id] = value
-    ruled = _Ruled(plan)
-    return tuple(_link(ends, tuple(values.values()), ruled) for ends, values in found.items())
+    return tuple(_link(ends, tuple(values.values()), plan) for ends, values in found.items())
 
 
-def _link(ends: tuple[str, str, str], values: tuple[Value, ...], ruled: "_Ruled") -> Link:
+def _link(ends: tuple[str, str, str], values: tuple[Value, ...], plan: Plan) -> Link:
     source, pattern, target = ends
-    decided = {ruled.decide(value.key) for value in values}
-    taken, rules = {action for action, _ in decided}, {rule for _, rule in decided}
+    decided = {plan.rule(Key.parse(value.key)) for value in values}
+    taken = {rule.action if rule else Action.KEEP for rule in decided}
+    rules = {rule.pattern if rule else None for rule in decided}
     return Link(
         id=f"{pattern}>{target}",
         source=source,
@@ -145,39 +144,6 @@ def _link(ends: tuple[str, str, str], values: tuple[Value, ...], ruled: "_Ruled"
         action=taken.pop() if len(taken) == 1 else None,
         rule=rules.pop() if len(rules) == 1 else None,
     )
-
-
-class _Ruled:
-    """What a plan does with a key, and which rule says so.
-
-    A plan may hold a rule for each turn of a loop, so the rules of a site are found once and of its keys only the call is matched.
-    """
-
-    def __init__(self, plan: Plan) -> None:
-        self._rules = tuple((rule, *_split(rule)) for rule in reversed(plan.rules))
-        self._sites: dict[tuple[str, str, int], tuple[tuple[Rule, str, bool], ...]] = {}
-
-    def decide(self, text: str) -> tuple[Action, str | None]:
-        key = Key.parse(text)
-        call = f"{key.call}.{key.nth}"
-        for rule, calls, is_glob in self._of_site(key):
-            if calls == call or (is_glob and fnmatchcase(call, calls)):
-                return rule.action, rule.pattern
-        return Action.KEEP, None
-
-    def _of_site(self, key: Key) -> tuple[tuple[Rule, str, bool], ...]:
-        site = (key.module, key.op, key.output)
-        if site not in self._sites:
-            self._sites[site] = tuple(
-                (rule, calls, not calls.replace(".", "").isdigit()) for rule, anywhere, calls in self._rules if anywhere.matches(key)
-            )
-        return self._sites[site]
-
-
-def _split(rule: Rule) -> tuple[Rule, str]:
-    """The rule for all calls, and the pattern of its calls."""
-    anywhere, _, calls = rule.pattern.partition("@")
-    return replace(rule, pattern=anywhere or "*"), calls or "*"
 
 
 def _nodes(trace: Trace, sites: _Sites, ends: set[str]) -> Iterator[Node]:

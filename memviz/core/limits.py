@@ -1,6 +1,6 @@
 """What a limit can be: at least what the parameters alone need."""
 
-from memviz.core.trace import Category, Trace
+from memviz.core.trace import Category, Trace, once_per_trace
 from memviz.core.units import Bytes, format_bytes, parse_bytes
 
 
@@ -22,6 +22,7 @@ def check_limit(limit: Bytes | None, resident: int, *, name: str = "limit") -> i
     return nbytes
 
 
+@once_per_trace
 def resident_bytes(trace: Trace) -> int:
     """Bytes of the parameters and buffers that the step began with."""
     held = {v.storage: v.nbytes for v in trace.values if v.born < 0 and v.category in (Category.PARAMETER, Category.BUFFER)}

@@ -1,14 +1,13 @@
 """What to do with each saved tensor: actions, rules and swap thresholds."""
 
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from fnmatch import translate
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Literal
 
 from memviz.core.keys import Key
+from memviz.core.matching import LastMatch, parsed
 from memviz.core.units import Bytes, parse_bytes
 
 
@@ -56,28 +55,7 @@ class Rule:
 
     def matches(self, key: Key) -> bool:
         """Whether the rule's action applies to the value of this key, if no later rule matches it."""
-        module, op, output, call = _compile(self.pattern)
-        return (
-            bool(output.match(str(key.output)))
-            and bool(op.match(key.op) or op.match(key.op.removeprefix("aten::")))
-            and bool(call.match(f"{key.call}.{key.nth}"))
-            and any(module.match(path) for path in _ancestry(key.module))
-        )
-
-
-@lru_cache(maxsize=4096)
-def _compile(pattern: str) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    where, _, call = pattern.partition("@")
-    where, _, output = where.partition("#")
-    module, colon, op = where.partition(":")
-    op = op if colon else "*"
-    return (re.compile(translate(module)), *(re.compile(translate(part or "*")) for part in (op, output, call)))  # type: ignore[return-value]
-
-
-@lru_cache(maxsize=65536)
-def _ancestry(module: str) -> tuple[str, ...]:
-    parts = module.split(".")
-    return tuple(".".join(parts[:depth]) for depth in range(len(parts), 0, -1))
+        return parsed(self.pattern).matches(key)
 
 
 def parse_action(action: str) -> Action:
@@ -150,7 +128,6 @@ class Plan:
     rules: tuple[Rule, ...] = ()
     swap: Swap | None = None
     label: str = ""
-    _actions: dict[Key, Action] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         rules = self.rules
@@ -164,13 +141,23 @@ class Plan:
             msg = f"swap is a Swap, as in Swap(occupancy=0.7), or None, not {self.swap!r}"
             raise ValueError(msg)
 
+    def rule(self, key: Key) -> Rule | None:
+        """The rule that decides over the value of this key; None if none does."""
+        position = self.matching.at(key.module, key.op, key.output).last(f"{key.call}.{key.nth}")
+        return None if position is None else self.rules[position]
+
     def action(self, key: Key) -> Action:
         """What happens to the value of this key."""
-        found = self._actions.get(key)
-        if found is None:
-            found = next((rule.action for rule in reversed(self.rules) if rule.matches(key)), Action.KEEP)
-            self._actions[key] = found
-        return found
+        rule = self.rule(key)
+        return Action.KEEP if rule is None else rule.action
+
+    @cached_property
+    def matching(self) -> LastMatch:
+        """The rules' patterns; positions are those in ``rules``."""
+        return LastMatch(rule.pattern for rule in self.rules)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: getattr(self, name) for name in ("rules", "swap", "label")}
 
     @cached_property
     def keeps_everything(self) -> bool:

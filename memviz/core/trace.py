@@ -1,10 +1,14 @@
 """What happened in one training step, as frozen data that checks itself."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, wraps
+from typing import Any, TypeVar
 
 from memviz.core.units import format_seconds
+
+T = TypeVar("T")
 
 
 class Phase(StrEnum):
@@ -153,6 +157,14 @@ class Trace:
                 msg = f"{where} names value {value}, but there are {len(self.values)}"
                 raise ValueError(msg)
 
+    def __getstate__(self) -> dict[str, object]:
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+
+    @cached_property
+    def derived(self) -> dict[object, Any]:
+        """What ``once_per_trace`` has kept."""
+        return {}
+
     @cached_property
     def end_of_forward(self) -> int:
         """Index of the first op that is not a forward op; the number of ops if there is none."""
@@ -165,6 +177,19 @@ class Trace:
         for save in self.saves:
             found.setdefault(save.value, []).append(save)
         return {value: tuple(saves) for value, saves in found.items()}
+
+
+def once_per_trace(derive: Callable[[Trace], T]) -> Callable[[Trace], T]:
+    """The function, whose result is worked out once for a trace and kept with it: no caller may change it."""
+
+    @wraps(derive)
+    def derived(trace: Trace) -> T:
+        kept = trace.derived
+        if derived not in kept:
+            kept[derived] = derive(trace)
+        return kept[derived]
+
+    return derived
 
 
 def check_trace(trace: object, wanted_by: str) -> None:

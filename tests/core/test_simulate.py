@@ -7,7 +7,7 @@ from memviz.core.machine import Machine
 from memviz.core.plan import Action, Plan, Swap
 from memviz.core.simulate import simulate
 from memviz.core.strategies import plan
-from memviz.core.trace import Category, Module
+from memviz.core.trace import Category, Module, Save
 from tests.core.chains import KIB, chain_trace
 
 MACHINE = Machine(name="test", memory=20 * KIB, swap_out=4 * KIB, swap_in=2 * KIB, flops=1.0)
@@ -61,6 +61,22 @@ def test_swap_only_above_occupancy():
     assert [transfer.key for transfer in found.transfers if transfer.out] == ["a:aten::mm#0@0.0", "b:aten::relu#0@0.0"]
 
 
+def test_values_leave_after_the_op_that_filled_the_device():
+    found = simulate(chain_trace(), Plan(swap=Swap(occupancy=0.6, min_bytes=0)), MACHINE, limit=20 * KIB)
+    # 12 may be held. After op 2, at 19, a's 4 and b's 4 leave; b's are back for op 3, and both are there for op 4.
+    assert kib(found) == [7, 11, 19, 17, 14]
+
+
+def test_what_came_back_goes_after_its_last_use():
+    trace = chain_trace()
+    trace = replace(trace, saves=(replace(trace.saves[0], unpacked=(3,)), trace.saves[1]))
+    assert kib(simulate(trace, Plan(rules={"a": "swap"}), MACHINE)) == [7, 11, 15, 21, 10]
+
+
+def test_small_values_stay_whatever_a_rule_says():
+    assert simulate(chain_trace(), Plan(rules={"a": "swap"}, swap=Swap(min_bytes="8 KiB")), MACHINE).transfers == ()
+
+
 def test_versions_of_a_storage_count_once():
     trace = chain_trace()
     values = list(trace.values)
@@ -73,6 +89,25 @@ def test_heuristics_drops_what_a_cheap_op_makes_from_kept_values():
     assert [rule.pattern for rule in chosen.rules] == ["b:aten::relu#0@*.0"]
     assert plan(chain_trace(), recompute="none").rules == ()
     assert simulate(chain_trace(), chosen).activations <= simulate(chain_trace()).activations
+
+
+@pytest.mark.parametrize(
+    ("kept", "rules"),
+    [
+        ((), {"b:aten::relu#0@*.0": "recompute"}),
+        ((0,), {"b:aten::relu#0@*.0": "recompute", "b:aten::relu#0@0.0": "keep"}),
+        ((0, 1, 3), {"b:aten::relu#0@2.0": "recompute"}),
+    ],
+)
+def test_a_site_has_one_rule_and_exceptions_only_where_that_is_shorter(kept, rules):
+    trace = chain_trace()
+    turns = tuple(
+        replace(trace.values[3], id=7 + turn, storage=7 + turn, key=f"b:aten::relu#0@{turn}.0", nbytes=64 if turn in kept else 4 * KIB)
+        for turn in range(4)
+    )
+    saves = tuple(Save(value=turn.id, packed=2, unpacked=(3,)) for turn in turns)
+    found = plan(replace(trace, values=(*trace.values, *turns), saves=(trace.saves[0], *saves)))
+    assert {rule.pattern: rule.action.value for rule in found.rules} == rules
 
 
 def test_tiny_values_and_masks_stay():

@@ -1,13 +1,15 @@
 """From a trace to a plan: a registry of ways to choose what is recomputed."""
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TypeAlias
 
 from memviz.core.keys import Key
+from memviz.core.matching import parsed
 from memviz.core.plan import Plan, Rule, Swap
 from memviz.core.strategies import heuristics, manual, none
-from memviz.core.trace import Trace, check_trace
+from memviz.core.trace import Trace, check_trace, once_per_trace
 from memviz.core.units import Bytes, parse_bytes
 
 Strategy: TypeAlias = Callable[[Trace], tuple[Rule, ...]]
@@ -56,14 +58,28 @@ def plan(
 
 def check_patterns(trace: Trace, rules: Sequence[Rule]) -> None:
     """ValueError for the first rule that matches no value of the trace, with what comes close."""
-    texts = dict.fromkeys(value.key for value in trace.values if "@" in value.key)
-    keys = [Key.parse(text) for text in texts]
     for rule in rules:
-        if any(rule.matches(key) for key in keys):
-            continue
-        modules = [path for path in dict.fromkeys([*(m.path for m in trace.modules), *(key.module for key in keys)]) if path]
-        sites = dict.fromkeys(f"{key.module}:{key.op.removeprefix('aten::')}" for key in keys)
-        close = get_close_matches(rule.pattern, [*modules, *sites], 3, 0.4) or modules[:3]
-        hint = f"; close are {', '.join(map(repr, close))}" if close else ""
-        msg = f"the rule {rule.pattern!r} matches nothing in {trace.title or 'this step'}{hint}; '*' matches everything"
-        raise ValueError(msg)
+        pattern = parsed(rule.pattern)
+        if not any(pattern.matches_place(*place) and any(map(pattern.calls.matches, calls)) for place, calls in _made(trace).items()):
+            msg = f"the rule {rule.pattern!r} matches nothing in {trace.title or 'this step'}{_hint(trace, rule)}; '*' matches everything"
+            raise ValueError(msg)
+
+
+def _hint(trace: Trace, rule: Rule) -> str:
+    places = _made(trace)
+    modules = [path for path in dict.fromkeys([*(m.path for m in trace.modules), *(module for module, _, _ in places)]) if path]
+    sites = dict.fromkeys(f"{module}:{op.removeprefix('aten::')}" for module, op, _ in places)
+    close = get_close_matches(rule.pattern, [*modules, *sites], 3, 0.4) or modules[:3]
+    return f"; close are {', '.join(map(repr, close))}" if close else ""
+
+
+@once_per_trace
+def _made(trace: Trace) -> dict[tuple[str, str, str], list[str]]:
+    """The calls ``call.nth`` of each module, op and output that made a value."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for value in trace.values:
+        place, at, calls = value.key.rpartition("@")
+        if at:
+            found[place].append(calls)
+    keys = [(Key.parse(f"{place}@0.0"), calls) for place, calls in found.items()]
+    return {(key.module, key.op, str(key.output)): calls for key, calls in keys}
