@@ -1,0 +1,22 @@
+"""Every benchmark, each in its own process, then one table; the exit code says whether all targets were met."""
+
+import subprocess
+import sys
+
+from benchmarks.findings import HEADER, read, show, shown
+
+NAMES = ("activations", "depth", "limits", "overhead", "quick_demo", "predictions")
+
+
+def main() -> int:
+    """Run all, or those named on the command line; 0 if every target was met."""
+    names = sys.argv[1:] or NAMES
+    for name in names:
+        show(f"\n{name}")
+        subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=True)
+    show(f"\n{HEADER}")
+    return int(any([shown(finding).met is False for name in names for finding in read(name)]))  # All, not up to the first one.
+
+
+if __name__ == "__main__":
+    sys.exit(main())
