@@ -1,6 +1,6 @@
 """What a benchmark found: figures beside their targets, as a file and as a table."""
 
-import datetime
+import datetime as dt
 import json
 import os
 import platform
@@ -9,6 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+WIDTH = 92
+"""Of the questions in the table."""
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -38,10 +41,10 @@ class Finding:
         """As a line of the table."""
         target = "" if self.target is None else f"{self.target:.2f}"
         verdict = {True: "met", False: "MISSED", None: ""}[self.met]
-        return f"{self.question:<72}{target:>8}{self.measured:>10.3f}  {verdict}".rstrip()
+        return f"{self.question:<{WIDTH}}{target:>8}{self.measured:>10.3f}  {verdict}".rstrip()
 
 
-HEADER = f"{'question':<72}{'at most':>8}{'measured':>10}"
+HEADER = f"{'question':<{WIDTH}}{'at most':>8}{'measured':>10}"
 
 
 def publish(name: str, findings: Iterable[Finding]) -> None:
@@ -82,7 +85,7 @@ def read(name: str) -> Iterator[Finding]:
 def machine() -> dict[str, object]:
     """Where and when: versions, CPUs and the date."""
     return {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
         "torch": _version("torch"),
         "transformers": _version("transformers"),
         "python": platform.python_version(),

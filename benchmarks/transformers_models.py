@@ -11,7 +11,17 @@ from memviz.pytorch.step import TrainStep
 def gpt2(*, layers: int = 4, width: int = 128, heads: int = 4, length: int = 128, batch: int = 8, vocabulary: int = 256) -> TrainStep:
     """Language modelling on random tokens, with the package's own dropout of 0.1."""
     torch.manual_seed(0)
-    config = GPT2Config(n_layer=layers, n_embd=width, n_head=heads, n_positions=length, vocab_size=vocabulary, use_cache=False)
+    config = GPT2Config(
+        n_layer=layers,
+        n_embd=width,
+        n_head=heads,
+        n_positions=length,
+        vocab_size=vocabulary,
+        bos_token_id=0,
+        eos_token_id=0,
+        loss_type="ForCausalLM",
+        use_cache=False,
+    )
     tokens = torch.randint(vocabulary, (batch, length))
     return _step(GPT2LMHeadModel(config), {"input_ids": tokens, "labels": tokens}, "GPT-2")
 
