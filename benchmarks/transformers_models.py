@@ -19,7 +19,6 @@ def gpt2(*, layers: int = 4, width: int = 128, heads: int = 4, length: int = 128
         vocab_size=vocabulary,
         bos_token_id=0,
         eos_token_id=0,
-        loss_type="ForCausalLM",
         use_cache=False,
     )
     tokens = torch.randint(vocabulary, (batch, length))
