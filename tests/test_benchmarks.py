@@ -53,16 +53,11 @@ def test_each_has_committed_results_that_can_be_read(name: str, monkeypatch: pyt
     assert all(finding.measured >= 0 for finding in findings.read(name))
 
 
-def test_the_slower_of_a_pair_is_told_by_its_ratio() -> None:
-    from benchmarks.overhead import compared
+def test_a_step_between_two_plain_ones_is_told_by_its_ratio() -> None:
+    from benchmarks.overhead import compared, ratio
 
-    def plain() -> None:
-        sum(range(20_000))
-
-    def thrice() -> None:
-        for _ in range(3):
-            plain()
-
-    found = compared("three times the work", plain, thrice, pairs=9)
-    assert 1.5 < found.measured < 6
-    assert len(found.details["ratios"]) == 9
+    assert ratio((1.0, 3.0, 2.0)) == 2.0
+    calls: list[str] = []
+    found = compared("nothing", lambda: calls.append("plain"), lambda: calls.append("other"), rounds=2)
+    assert calls == ["plain", "other", *["plain", "other", "plain"] * 2]
+    assert found.measured > 0
