@@ -36,8 +36,8 @@ def vit(*, layers: int = 4, width: int = 128, heads: int = 4, size: int = 64, pa
         image_size=size,
         patch_size=patch,
         hidden_dropout_prob=0.1,
-        num_labels=10,
     )
+    config.num_labels = 10
     inputs = {"pixel_values": torch.randn(batch, 3, size, size), "labels": torch.randint(10, (batch,))}
     return _step(ViTForImageClassification(config), inputs, "ViT")
 
