@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 import memviz as mv
+from memviz.core.failure import OutOfMemoryError
 from memviz.core.run import Agreement
 from memviz.core.trace import Trace
 from memviz.pytorch.apply import Engine
@@ -114,6 +115,17 @@ def test_a_run_says_so(name: str) -> None:
     assert run.gradients.agreement is Agreement.EXACT
     assert run.recomputed_ops > 0
     assert run.swapped_out > 0
+
+
+def test_under_a_real_limit_only_swapping_completes() -> None:
+    step = building.build(mv.workloads.lstm(length=60, units=32, batch=16, device="cpu"))
+    limit = int(0.6 * mv.run(step, repeats=0).peak)
+    with pytest.raises(OutOfMemoryError, match="cells.0"):
+        mv.run(step, limit=limit, repeats=0)
+    swapped = mv.run(step, mv.Plan(swap=mv.Swap(occupancy=0.7)), limit=limit, repeats=0)
+    assert swapped.peak <= limit
+    assert swapped.swapped_out > 0
+    assert swapped.gradients.agreement is Agreement.EXACT
 
 
 def test_the_comparison_sees_one_bit() -> None:
