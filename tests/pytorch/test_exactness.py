@@ -120,7 +120,7 @@ def test_a_run_says_so(name: str) -> None:
 def test_under_a_real_limit_only_swapping_completes() -> None:
     step = building.build(mv.workloads.lstm(length=60, units=32, batch=16, device="cpu"))
     limit = int(0.6 * mv.run(step, repeats=0).peak)
-    with pytest.raises(OutOfMemoryError, match="cells.0"):
+    with pytest.raises(OutOfMemoryError, match=r"cells\.0"):
         mv.run(step, limit=limit, repeats=0)
     swapped = mv.run(step, mv.Plan(swap=mv.Swap(occupancy=0.7)), limit=limit, repeats=0)
     assert swapped.peak <= limit
