@@ -37,7 +37,7 @@ def export(document: Document) -> Path:
 
     titles = [run.title for run in document.runs] or [document.trace.title if document.trace is not None else ""]
     name = re.sub(r"[^a-z0-9]+", "-", titles[-1].lower()).strip("-") or "step"
-    stem = Path.cwd() / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    stem = Path.cwd() / f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
     path = report(document, stem.with_suffix(".report.html"))
     save(stem.with_suffix(".memviz.json"), document)
     return path

@@ -52,11 +52,6 @@ class Curve:
         """When the ops at these indices ended."""
         return np.asarray(self.timeline.seconds[at] * self.stretch, np.float64)
 
-    @property
-    def end(self) -> float:
-        """When the last op ended; 0.0 without ops."""
-        return float(self.timeline.seconds[-1]) * self.stretch if len(self.timeline.seconds) else 0.0
-
     def line(self, nbytes: npt.NDArray[np.int64], name: str, *, line: dict[str, object], **style: object) -> go.Scatter:
         """A stepped line: what an op leaves live stays so until the next has ended."""
         drawn = nbytes[self.shown]
@@ -118,26 +113,20 @@ def peak_marker(curve: Curve, look: Theme) -> list[go.Scatter]:
     ]
 
 
-def peak_text(curve: Curve, look: Theme, end: float) -> go.layout.Annotation:
-    """What the peak is, at its marker, on an axis that reaches to ``end`` seconds.
-
-    A predicted one stands higher and towards the middle of the chart, clear of the measured one beside it.
-    """
+def peak_text(curve: Curve, look: Theme) -> go.layout.Annotation:
+    """What the peak is, in the chart's upper left corner under its marker's symbol: at the marker, two peaks would cover each other."""
     timeline = curve.timeline
-    at = float(curve.seconds(timeline.peak_index))
-    name = "predicted peak" if timeline.predicted else "peak"
-    side = ("right" if at > end / 2 else "left") if timeline.predicted else "center"
+    symbol, name, line = ("\u25c7", "predicted peak", 1) if timeline.predicted else ("\u25c6", "peak", 0)
     return go.layout.Annotation(
-        x=at,
-        y=timeline.peak / curve.scale.unit,
-        text=f"{name} {format_bytes(timeline.peak)}",
-        xanchor=side,
-        ax=0,
-        ay=-46 if timeline.predicted else -22,
-        arrowcolor=look.muted,
-        arrowwidth=1,
-        arrowhead=0,
-        standoff=6,
+        text=f"{symbol} {name} {format_bytes(timeline.peak)}",
+        xref="paper",
+        yref="paper",
+        x=0.01,
+        y=1,
+        yshift=-20 * line,
+        xanchor="left",
+        yanchor="top",
+        showarrow=False,
         bgcolor=look.paper,
         opacity=0.9,
         borderpad=1,

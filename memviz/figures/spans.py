@@ -1,5 +1,7 @@
 """When a module ran, for marking it in a chart."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from memviz.core.timeline import Timeline
@@ -23,7 +25,7 @@ def spans(timeline: Timeline, module: str) -> list[tuple[float, float]]:
     begins = np.concatenate([[0.0], timeline.seconds])
     found = [(float(begins[start]), float(timeline.seconds[end - 1])) for start, end in edges.reshape(-1, 2)]
     while len(found) > MOST:
-        gap = np.quantile([later[0] - earlier[1] for earlier, later in zip(found, found[1:], strict=False)], 0.5)
+        gap = np.quantile([later[0] - earlier[1] for earlier, later in pairwise(found)], 0.5)
         found = _joined(found, float(gap))
     return found
 

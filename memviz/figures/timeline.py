@@ -83,17 +83,16 @@ def _add_curves(figure: go.Figure, now: Sequence[Curve], planned: Sequence[Curve
     for curve in planned:
         figure.add_traces(prediction(curve, look))
     figure.add_traces([marker for curve in now for marker in peak_marker(curve, look)])
-    end = max((curve.end for curve in (*now, *planned, *before)), default=0.0)
     for curve in (*planned, *now):
         if len(curve.timeline.seconds):
-            figure.add_annotation(peak_text(curve, look, end))
+            figure.add_annotation(peak_text(curve, look))
 
 
 def _layout(drawn: Sequence[Timeline], scale: Scale, limit: int | None, *, dark: bool) -> go.Layout:
     devices = " and ".join(sorted({timeline.device for timeline in drawn}))
     on = f", on {plain(devices)}" if devices else ""
     # Room above the peaks for their texts.
-    top = max([*(timeline.peak * 1.2 for timeline in drawn), (limit or 0) * 1.1]) / scale.unit
+    top = max([*(timeline.peak * 1.25 for timeline in drawn), (limit or 0) * 1.1]) / scale.unit
     return go.Layout(
         template=template(dark=dark),
         height=420,
@@ -117,4 +116,5 @@ def _add_spans(figure: go.Figure, curve: Curve, module: str, *, dark: bool) -> N
     marked = {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "layer": "below", "line": {"width": 0}}
     look = {**marked, "fillcolor": theme(dark=dark).muted, "opacity": 0.3}
     shapes = [{**look, "x0": start * curve.stretch, "x1": end * curve.stretch} for start, end in spans(curve.timeline, module)]
-    figure.layout.shapes = (*figure.layout.shapes, *shapes)
+    for shape in shapes:
+        figure.add_shape(shape)

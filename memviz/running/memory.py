@@ -8,7 +8,6 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from memviz import __version__
 from memviz.core.files import Document, FormatError, load, save
 from memviz.core.parameters import Setting
 from memviz.core.trace import Trace
@@ -27,7 +26,7 @@ class TraceMemory:
         self._folder = folder or user_cache_path("memviz", appauthor=False) / "traces"
 
     def recall(self, settings: dict[str, Setting]) -> Trace | None:
-        """The trace recorded last for these settings by the same versions of memviz and torch; None without one."""
+        """The trace recorded last for these settings by the same version of torch; None without one."""
         with suppress(OSError, FormatError):
             return load(self._file(settings)).trace
         return None
@@ -39,5 +38,5 @@ class TraceMemory:
             save(self._file(settings), Document(trace=trace))
 
     def _file(self, settings: dict[str, Setting]) -> Path:
-        asked = json.dumps([self._name, settings, __version__, version("torch")], sort_keys=True)
+        asked = json.dumps([self._name, settings, version("torch")], sort_keys=True)
         return self._folder / f"{self._name}-{sha256(asked.encode()).hexdigest()[:16]}.memviz.json"

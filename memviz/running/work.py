@@ -2,7 +2,6 @@
 
 from functools import lru_cache
 
-from memviz import workloads
 from memviz.core.events import Request
 from memviz.core.parameters import Setting
 from memviz.core.run import Run
@@ -12,6 +11,7 @@ from memviz.pytorch.run import run
 from memviz.pytorch.step import TrainStep, as_step
 from memviz.running.job import IsCancelled, OnEvent
 from memviz.running.thread import LiveWork
+from memviz.workloads import get
 
 
 def work(request: Request, workload_name: str, on_event: OnEvent, cancelled: IsCancelled) -> Trace | Run:
@@ -34,4 +34,4 @@ def do(request: Request, step: TrainStep, on_event: OnEvent, cancelled: IsCancel
 @lru_cache(maxsize=1)  # One at a time: a second model would stay in the memory that is being measured.
 def built(workload_name: str, settings: tuple[tuple[str, Setting], ...]) -> TrainStep:
     """The step of a workload; a run restores what it changes (E10), so that the step can be used again."""
-    return as_step(workloads.get(workload_name, **dict(settings)))
+    return as_step(get(workload_name, **dict(settings)))

@@ -26,11 +26,11 @@ class Explorer(widgets.VBox):
         self._turns = Turns()
         self._waiting: Pending | None = None
         page = Page()
-        self._timeline = TimelineView(self.state)
+        self._timeline = TimelineView(self.state, self._turns)
         self._runs, self._holders = RunsTable(self.state), HoldersTable(self.state)
         self._place = widgets.Box([widgets.Label("The graph appears when the first step is recorded.")])
         self.graph: GraphWidget | None = None
-        page.observe(lambda change: self.state.set_trait("dark", change["new"] == "dark"), ["theme"])
+        page.observe(self._theme_changed, ["theme"])
         self.state.observe(lambda _change: self._draw_graph(), ["trace"])
         self.state.observe(lambda _change: self._draw_graph_soon(), ["plan"])
         self.session = Session(self.state, made, self._turns)
@@ -45,6 +45,9 @@ class Explorer(widgets.VBox):
         """Stop what runs, end the process that runs it, and take the widget away."""
         self.session.close()
         super().close()
+
+    def _theme_changed(self, change: Mapping[str, str]) -> None:
+        self.state.dark = change["new"] == "dark"
 
     def _draw_graph_soon(self) -> None:
         """After the prediction, which is what somebody who drags a slider looks at."""

@@ -13,7 +13,7 @@ from memviz.widgets.state import ExplorerState
 class Wrong(ValueError):
     """What the controls hold can't be; the message belongs beside the control."""
 
-    def __init__(self, control: str, message: str) -> None:
+    def __init__(self, message: str, *, control: str) -> None:
         super().__init__(message)
         self.control = control
 
@@ -25,7 +25,7 @@ def limit_of(state: ExplorerState) -> int | None:
     try:
         return parse_bytes(state.limit, name="limit")
     except ValueError as error:
-        raise Wrong("limit", str(error)) from None
+        raise Wrong(str(error), control="limit") from None
 
 
 def planned(state: ExplorerState, unplanned: Timeline) -> tuple[Plan, Timeline]:
@@ -41,11 +41,11 @@ def planned(state: ExplorerState, unplanned: Timeline) -> tuple[Plan, Timeline]:
     try:
         made = plan(trace, recompute=state.mode, rules=state.rules, swap=swap)
     except ValueError as error:
-        raise Wrong("graph" if state.rules else "mode", str(error)) from None
+        raise Wrong(str(error), control="graph" if state.rules else "mode") from None
     try:
         predicted = simulate(trace, made, limit=limit)
     except ValueError as error:
-        raise Wrong("limit", str(error)) from None
+        raise Wrong(str(error), control="limit") from None
     return replace(made, label=label(state)), predicted
 
 
@@ -55,7 +55,7 @@ def _swap(state: ExplorerState, full: int) -> Swap | None:
     try:
         return Swap(min_bytes=state.min_bytes, occupancy=state.occupancy, limit=full)
     except ValueError as error:
-        raise Wrong("swap", str(error)) from None
+        raise Wrong(str(error), control="swap") from None
 
 
 def label(state: ExplorerState) -> str:

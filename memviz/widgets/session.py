@@ -2,17 +2,20 @@
 
 import time
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from memviz.core.events import Event, Failed, Finished, Progress, Recorded, Request, Sample, Samples
 from memviz.core.failure import Cause
 from memviz.core.files import Document
 from memviz.core.plan import Plan, Rule, parse_action
 from memviz.core.simulate import simulate
-from memviz.core.timeline import Timeline
 from memviz.widgets.collaborators import Collaborators, Job
 from memviz.widgets.planning import Wrong, limit_of, planned
 from memviz.widgets.state import ExplorerState
 from memviz.widgets.turns import Pending, Turns
+
+if TYPE_CHECKING:
+    from memviz.core.timeline import Timeline
 
 SECONDS_BETWEEN_DRAWINGS = 0.1
 SECONDS_OF_REST = 0.5
@@ -36,9 +39,9 @@ class Session:
         self._is_recorded = False
         self._waiting: list[Sample] = []
         self._drawn = 0.0
-        state.observe(lambda _change: self._look(), ["trace"])
-        state.observe(lambda _change: self._changed(), PLANNING)
-        state.observe(lambda _change: self._set_up_again(), ["parameters"])
+        state.observe(lambda _change: self._turns.take(self._look), ["trace"])
+        state.observe(lambda _change: self._turns.take(self._changed), PLANNING)
+        state.observe(lambda _change: self._turns.take(self._set_up_again), ["parameters"])
         if collaborators.memory is not None:
             state.trace = collaborators.memory.recall(dict(state.parameters))
         self.record()
@@ -150,12 +153,13 @@ class Session:
         self._put_off()
         self._number += 1
         number = self._number
-        self._request, self._waiting = request, []
+        self._request = request
+        self._waiting.clear()
         state = self.state
         state.complain("run", "")
         state.samples, state.stage, state.fraction, state.running = (), "starting", 0.0, True
         try:
-            self._job = self._made.start(request, lambda event: self._turns.soon(lambda: self._receive(number, event)))
+            self._job = self._made.start(request, lambda event: self._turns.take(lambda: self._receive(number, event)))
         except (RuntimeError, ValueError, OSError) as error:
             state.running, state.stage = False, ""
             state.complain("run", str(error))

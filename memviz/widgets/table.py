@@ -50,10 +50,10 @@ class TableWidget(anywidget.AnyWidget):
 
     _esm = script("table")
     caption = traitlets.Unicode("").tag(sync=True)
-    columns: traitlets.List = traitlets.List().tag(sync=True)
-    rows: traitlets.List = traitlets.List().tag(sync=True)
+    columns: traitlets.List[Any] = traitlets.List().tag(sync=True)
+    rows: traitlets.List[Any] = traitlets.List().tag(sync=True)
     empty = traitlets.Unicode("").tag(sync=True)
-    marked: traitlets.List = traitlets.List().tag(sync=True)
+    marked: traitlets.List[Any] = traitlets.List().tag(sync=True)
     """Ids of the rows that are marked."""
 
     def __init__(self, *, caption: str, columns: Iterable[Column], empty: str) -> None:

@@ -2,18 +2,21 @@
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from memviz.core.failure import Failure
 from memviz.core.graph import Graph
 from memviz.core.keys import Key
 from memviz.core.plan import Rule
 from memviz.core.run import Agreement, Run
-from memviz.core.timeline import Timeline
 from memviz.core.units import format_bytes
 from memviz.figures.holders import HolderRow, holder_rows
 from memviz.figures.runs import RunRow, run_rows
 from memviz.widgets.state import ExplorerState
 from memviz.widgets.table import Cell, Column, Row, TableWidget
+
+if TYPE_CHECKING:
+    from memviz.core.timeline import Timeline
 
 TONES = {Agreement.EXACT: "good", Agreement.CLOSE: "warn", Agreement.DIFFERENT: "bad", Agreement.UNCHECKED: ""}
 NUMBERS = {"peak", "activations", "time", "limit", "values", "bytes", "of the peak"}
@@ -46,7 +49,10 @@ class RunsTable:
         texts = dict(zip(RunRow.HEAD, row.cells, strict=True))
         texts["run"] = texts["run"] if here else f"{texts['run']}, {run.title}"
         notes = "; ".join(run.notes)
-        cells = [Cell(text=f"{text} ⚠" if notes and name == "run" else text, title=notes if name == "run" else "") for name, text in texts.items()]
+        cells = [
+            Cell(text=f"{text} ⚠" if notes and name == "run" else text, title=notes if name == "run" else "")
+            for name, text in texts.items()
+        ]
         at = RunRow.HEAD.index("gradients")
         cells[at] = Cell(text=texts["gradients"], tone=TONES[row.agreement])
         return Row(id=str(index) if here else "", cells=cells, tone="" if here else "muted")

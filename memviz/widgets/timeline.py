@@ -9,6 +9,7 @@ from memviz.figures.theme import theme
 from memviz.figures.timeline import curve_of, timeline_figure
 from memviz.widgets.planning import Wrong, limit_of
 from memviz.widgets.state import ExplorerState
+from memviz.widgets.turns import Turns
 
 HEIGHT = 520
 MOST_EARLIER = 3
@@ -27,17 +28,17 @@ class TimelineView:
     A click on the chart selects the module that ran then.
     """
 
-    def __init__(self, state: ExplorerState) -> None:
+    def __init__(self, state: ExplorerState, turns: Turns) -> None:
         self._state = state
         self._scale = Scale(unit=2**20, name="MiB")
         self.widget = go.FigureWidget()
-        self.widget._config = {"responsive": True, "displaylogo": False}
-        state.observe(self._redraw, ["outcomes", "chosen", "limit", "selected", "dark", "trace"])
-        state.observe(self._repredict, ["predicted"])
-        state.observe(self._live, ["samples"])
+        self.widget._config = {"responsive": True, "displaylogo": False}  # noqa: SLF001  # plotly offers no other way to set it
+        state.observe(lambda _change: turns.take(self._redraw), ["outcomes", "chosen", "limit", "selected", "dark", "trace"])
+        state.observe(lambda _change: turns.take(self._repredict), ["predicted"])
+        state.observe(lambda _change: turns.take(self._live), ["samples"])
         self._redraw()
 
-    def _redraw(self, _change: object = None) -> None:
+    def _redraw(self) -> None:
         state = self._state
         measured = state.measured
         earlier = [run for run in state.runs_of_step if run is not measured][-MOST_EARLIER:]
@@ -54,7 +55,7 @@ class TimelineView:
         for trace in self.widget.data:
             trace.on_click(self._clicked)
 
-    def _repredict(self, _change: object = None) -> None:
+    def _repredict(self) -> None:
         """Move the prediction alone: somebody who drags a slider waits for it. All is drawn again where it no longer fits in."""
         predicted, look = self._state.predicted, theme(dark=self._state.dark)
         there = {trace.name: trace for trace in self.widget.data if trace.name.startswith(PREDICTED)}
@@ -66,14 +67,13 @@ class TimelineView:
         if wanted.keys() != there.keys():
             self._redraw()
             return
-        texts = [text for text in self.widget.layout.annotations if not text.text.startswith(PREDICTED)]
-        end = max(float(np.max(trace.x)) for trace in self.widget.data if trace.x is not None and len(trace.x))
+        texts = [text for text in self.widget.layout.annotations if PREDICTED not in text.text]
         with self.widget.batch_update():
             for name, trace in wanted.items():
                 revalue(there[name], trace)
-            self.widget.layout.annotations = (*texts, peak_text(curve, look, max(end, curve.end)))
+            self.widget.layout.annotations = (*texts, peak_text(curve, look))
 
-    def _live(self, _change: object) -> None:
+    def _live(self) -> None:
         step = max(1, len(self._state.samples) // MOST_POINTS)
         new = live_line(self._state.samples[::step], self._state.predicted, self._scale, dark=self._state.dark)
         with self.widget.batch_update():

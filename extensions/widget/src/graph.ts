@@ -19,7 +19,7 @@ export interface WidgetModel {
   off(event: string, callback: () => void): void;
 }
 
-export function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => void {
+function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => void {
   const component = new GraphComponent(
     el,
     { data: model.get("model"), actions: model.get("actions"), selected: model.get("selected"), theme: theme() },

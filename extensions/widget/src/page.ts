@@ -9,7 +9,7 @@ export interface PageModel {
   save_changes(): void;
 }
 
-export function render({ model, el }: { model: PageModel; el: HTMLElement }): () => void {
+function render({ model, el }: { model: PageModel; el: HTMLElement }): () => void {
   const style = document.createElement("style");
   style.textContent = STYLE;
   el.append(style);

@@ -36,7 +36,7 @@ export interface TableModel {
 
 const EVENTS = ["change:rows", "change:marked", "change:caption"];
 
-export function render({ model, el }: { model: TableModel; el: HTMLElement }): () => void {
+function render({ model, el }: { model: TableModel; el: HTMLElement }): () => void {
   const draw = (): void => {
     const focused = el.contains(document.activeElement) ? (document.activeElement as HTMLElement).dataset.id : undefined;
     el.replaceChildren(table(model));

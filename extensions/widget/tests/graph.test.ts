@@ -1,7 +1,9 @@
 // @vitest-environment jsdom
 import { expect, it, vi } from "vitest";
 import { fixture } from "../../graph/tests/fixtures";
-import { type WidgetModel, render } from "../src/graph";
+import widget, { type WidgetModel } from "../src/graph";
+
+const { render } = widget;
 
 function model(): { made: WidgetModel; traits: Record<string, unknown>; send: ReturnType<typeof vi.fn>; tell: (event: string) => void } {
   const traits: Record<string, unknown> = { model: fixture("chain"), actions: {}, selected: "" };
