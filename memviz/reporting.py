@@ -82,11 +82,13 @@ def _head(document: Document) -> str:
 def _step(document: Document, title: str) -> str:
     runs = [run for run in document.runs if run.title == title]
     parts = [f"<h2>{escape(title or 'The step')}</h2>", runs_section(runs)]
-    for run in runs:
+    for number, run in enumerate(document.runs):
+        if run.title != title:
+            continue
         base = baseline_of(run, runs)
         earlier = () if base is None or base is run else (base,)
         figure = timeline_figure(run, predicted_for(run, document.trace), earlier)
-        parts.append(run_section(run, figure, f"run-{document.runs.index(run)}"))
+        parts.append(run_section(run, figure, f"run-{number}"))
     return "".join(parts)
 
 

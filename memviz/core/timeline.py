@@ -1,6 +1,6 @@
 """Memory over one training step, predicted or measured."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 
 import numpy as np
@@ -35,7 +35,7 @@ class Transfer:
     end: float
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Timeline:
     """Live bytes after each op, by category.
 
@@ -62,6 +62,15 @@ class Timeline:
     holders: tuple[Holder, ...] = ()
     transfers: tuple[Transfer, ...] = ()
     recomputed: tuple[int, ...] = field(default=())
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all of both is equal; arrays, which have no truth of their own, by their values."""
+        if not isinstance(other, Timeline):
+            return NotImplemented
+        pairs = [(getattr(self, one.name), getattr(other, one.name)) for one in fields(self)]
+        return all(_equal(mine, others) for mine, others in pairs)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         how = "predicted for" if self.predicted else "measured on"
@@ -93,3 +102,11 @@ class Timeline:
         if not 0 <= self.end_of_forward < len(self.seconds):
             return 0
         return int(sum(column[self.end_of_forward] for kind, column in self.nbytes.items() if kind not in PERSISTENT))
+
+
+def _equal(one: object, other: object) -> bool:
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(np.array_equal(one[kind], other[kind]) for kind in one)
+    if isinstance(one, np.ndarray):
+        return isinstance(other, np.ndarray) and np.array_equal(one, other)
+    return bool(one == other)

@@ -18,6 +18,11 @@ from memviz.figures.thinning import shown_indices
 MOST_POINTS = 3000
 """More than a screen has columns; a chart of ten thousands of points would only be slow."""
 
+LEAST_NAMED = 0.005
+"""Part of the peak below which a category is too thin to be seen, and is named on hover only."""
+
+LONGEST_LABEL = 16
+
 _HOVER = "%{fullData.name}: %{y:.2f} {unit} (%{customdata:,d} bytes)<extra></extra>"
 
 
@@ -70,19 +75,26 @@ class Curve:
 def areas(curve: Curve, look: Theme) -> list[go.Scatter]:
     """One stacked area for each category that ever holds anything, from the floor up, under a line of their total."""
     nbytes = curve.timeline.nbytes
-    stacked = [
-        curve.line(nbytes[kind], kind.value.replace("_", " "), line={"width": 0}, fillcolor=CATEGORY_COLORS[kind], stackgroup="measured")
-        for kind in Category
-        if kind in nbytes and nbytes[kind].any()
-    ]
+    stacked = [_area(curve, kind, nbytes[kind]) for kind in Category if kind in nbytes and nbytes[kind].any()]
     return [*stacked, curve.line(curve.timeline.total, "measured", line={"color": look.ink, "width": 1.5})]
+
+
+def _area(curve: Curve, kind: Category, nbytes: npt.NDArray[np.int64]) -> go.Scatter:
+    named = bool(nbytes.max() >= LEAST_NAMED * curve.timeline.peak)
+    color = CATEGORY_COLORS[kind]
+    return curve.line(nbytes, kind.value.replace("_", " "), line={"width": 0}, fillcolor=color, stackgroup="measured", showlegend=named)
 
 
 def outline(curve: Curve, position: int, look: Theme) -> go.Scatter:
     """An earlier run: no more than its total."""
     dash = ("solid", "dot", "longdashdot")[position % 3]
-    name = f"earlier: {plain(curve.label) or position + 1}"
+    name = f"earlier: {plain(_cut(curve.label)) or position + 1}"
     return curve.line(curve.timeline.total, name, line={"color": look.muted, "width": 1.5, "dash": dash})
+
+
+def _cut(label: str) -> str:
+    """A label that leaves room for a second column of the legend in a narrow chart."""
+    return label if len(label) <= LONGEST_LABEL else f"{label[: LONGEST_LABEL - 1]}\u2026"
 
 
 def prediction(curve: Curve, look: Theme) -> list[go.Scatter]:
@@ -154,6 +166,7 @@ def _swaps(curve: Curve, look: Theme, name: str, symbol: str, moved: Sequence[Tr
         mode="markers",
         marker={"symbol": symbol, "size": 7, "color": look.action(Action.SWAP), "line": {"width": 1, "color": look.ink}},
         name=name,
+        showlegend=not curve.timeline.predicted,
         hovertemplate=f"{name}: %{{customdata:,d}} bytes<br>%{{text}}<extra></extra>",
     )
 

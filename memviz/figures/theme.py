@@ -68,7 +68,7 @@ def template(*, dark: bool) -> go.layout.Template:
             "xaxis": axis,
             "yaxis": axis,
             "hoverlabel": {"bgcolor": look.paper, "bordercolor": look.muted, "font": {"color": look.ink}},
-            "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
+            "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0, "font": {"size": 11}},
             "modebar": {
                 "remove": ["sendDataToCloud", "lasso2d", "select2d"],
                 "bgcolor": "rgba(0,0,0,0)",

@@ -11,7 +11,7 @@ from memviz.widgets.planning import Wrong, limit_of
 from memviz.widgets.state import ExplorerState
 from memviz.widgets.turns import Turns
 
-HEIGHT = 520
+HEIGHT = 600
 MOST_EARLIER = 3
 """Earlier runs that are drawn; more outlines than that can't be told apart, and the table has them all."""
 

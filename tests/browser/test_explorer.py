@@ -1,5 +1,6 @@
 """The main job as a person does it: notebook 01 in JupyterLab, with mouse and keyboard, up to the report."""
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,6 +32,15 @@ def page(browser: Browser, lab: Lab) -> Iterator[Page]:
     expect(badges(made)).to_have_count(1, timeout=RUN)
     yield made
     made.close()
+
+
+@pytest.fixture(autouse=True)
+def screenshot(page: Page, request: pytest.FixtureRequest) -> Iterator[None]:
+    """What the page looks like after each test, for whoever sets MEMVIZ_SCREENSHOTS to a folder."""
+    yield
+    folder = os.environ.get("MEMVIZ_SCREENSHOTS")
+    if folder:
+        page.screenshot(path=Path(folder) / f"{request.node.name}.png")
 
 
 def run_cell(page: Page) -> None:

@@ -141,6 +141,11 @@ def test_before_the_first_run_the_prediction_is_there(tmp_path):
     assert page.charts == ["predicted"]
 
 
+def test_the_same_plan_run_twice_has_two_timelines(tmp_path):
+    page = Page(report([run(), run()], tmp_path).read_text("utf-8"))
+    assert page.charts == ["run-0", "run-1"]
+
+
 def test_where_it_goes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert report(Document()).resolve() == tmp_path / "report.html"
