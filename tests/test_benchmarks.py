@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import memviz as mv
 from benchmarks import __main__ as all_of_them
-from benchmarks import findings
+from benchmarks import findings, gpu
 from benchmarks.findings import Finding
 
 
@@ -15,6 +16,13 @@ from benchmarks.findings import Finding
 def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(findings, "RESULTS", tmp_path)
     return tmp_path
+
+
+def test_the_gpu_check_s_questions_can_all_be_asked_of_a_small_step_on_a_cpu() -> None:
+    found = list(gpu.findings((mv.workloads.lstm(length=6, units=8, batch=2, device="cpu"),)))
+    assert [finding.question for finding in found if "bit-identical" in finding.question and not finding.met] == []
+    assert not [finding for finding in found if finding.question.startswith("runs that raise")]
+    assert len(found) == 2 + 1 + 5 * 4
 
 
 @pytest.mark.parametrize(("measured", "target", "met"), [(0.6, 0.6, True), (0.61, 0.6, False), (0.0, 0, True), (3.0, None, None)])

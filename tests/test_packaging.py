@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DRAWING = "memviz/widgets/static/graph.js"
+SCRIPTS = {f"memviz/widgets/static/{name}.js" for name in ("graph", "page", "table")}
 ASKED = """
 import hatch_build
 names = ("get_requires_for_build_wheel", "get_requires_for_build_editable")
@@ -40,10 +40,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
         yield opened
 
 
-def test_a_wheel_holds_the_drawing_as_a_widget_s_module(wheel):
-    script = wheel.read(DRAWING).decode()
-    assert "render" in script[script.rindex("export") :]
-    assert "set_action" in script
+@pytest.mark.parametrize("name", sorted(SCRIPTS))
+def test_a_wheel_holds_each_script_as_a_widget_s_module(wheel, name):
+    script = wheel.read(name).decode()
+    assert "default" in script[script.rindex("export") :]
 
 
 def test_a_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
@@ -51,7 +51,7 @@ def test_a_wheel_holds_every_file_of_the_package_and_nothing_else(wheel):
     if tracked.returncode:
         pytest.skip("not a git checkout")
     packed = {name for name in wheel.namelist() if ".dist-info/" not in name}
-    assert packed == {*tracked.stdout.split(), DRAWING}
+    assert packed == {*tracked.stdout.split(), *SCRIPTS}
 
 
 def test_only_a_wheel_asks_for_node():
@@ -61,4 +61,4 @@ def test_only_a_wheel_asks_for_node():
 def test_an_editable_install_needs_no_node(tmp_path):
     printed("-c", EDITABLE, str(tmp_path))
     (wheel,) = tmp_path.glob("*.whl")
-    assert DRAWING not in zipfile.ZipFile(wheel).namelist()
+    assert not SCRIPTS & set(zipfile.ZipFile(wheel).namelist())

@@ -21,7 +21,7 @@ MOST_POINTS = 3000
 LEAST_NAMED = 0.005
 """Part of the peak below which a category is too thin to be seen, and is named on hover only."""
 
-LONGEST_LABEL = 16
+LONGEST_LABEL = 12
 
 _HOVER = "%{fullData.name}: %{y:.2f} {unit} (%{customdata:,d} bytes)<extra></extra>"
 
