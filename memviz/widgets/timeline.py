@@ -31,6 +31,7 @@ class TimelineView:
     def __init__(self, state: ExplorerState, turns: Turns) -> None:
         self._state = state
         self._scale = Scale(unit=2**20, name="MiB")
+        self._laid_out: dict[str, object] = {}
         self.widget = go.FigureWidget()
         self.widget._config = {"responsive": True, "displaylogo": False}  # noqa: SLF001  # plotly offers no other way to set it
         state.observe(lambda _change: turns.take(self._redraw), ["outcomes", "chosen", "limit", "selected", "dark", "trace"])
@@ -48,12 +49,20 @@ class TimelineView:
         self._scale = scale_for(max([*peaks, state.predicted.peak if state.predicted is not None else 0, limit or 0]))
         drawn.add_trace(live_line(state.samples, state.predicted, self._scale, dark=state.dark))
         drawn.update_layout(height=HEIGHT, uirevision="timeline")
-        with self.widget.batch_update():
-            self.widget.layout = drawn.layout
+        self._lay_out(drawn.layout)
         self.widget.data = ()
         self.widget.add_traces(drawn.data)
         for trace in self.widget.data:
             trace.on_click(self._clicked)
+
+    def _lay_out(self, layout: go.Layout) -> None:
+        """Take over what differs: told of the width again, which is nobody's but the page's, plotly goes back to its first one."""
+        wanted = layout.to_plotly_json()
+        with self.widget.batch_update():
+            for name in self._laid_out.keys() | wanted.keys():
+                if self._laid_out.get(name) != wanted.get(name):
+                    self.widget.layout[name] = wanted.get(name)
+        self._laid_out = wanted
 
     def _repredict(self) -> None:
         """Move the prediction alone: somebody who drags a slider waits for it. All is drawn again where it no longer fits in."""
@@ -72,6 +81,7 @@ class TimelineView:
             for name, trace in wanted.items():
                 revalue(there[name], trace)
             self.widget.layout.annotations = (*texts, peak_text(curve, look))
+        self._laid_out.pop("annotations", None)
 
     def _live(self) -> None:
         step = max(1, len(self._state.samples) // MOST_POINTS)
