@@ -5,7 +5,7 @@ import sys
 
 from benchmarks.findings import HEADER, read, show, shown
 
-NAMES = ("activations", "depth", "limits", "overhead", "planning", "quick_demo", "predictions")
+NAMES = ("activations", "depth", "limits", "overhead", "planning", "quick_demo", "predictions", "explorer")
 
 
 def main() -> int:

@@ -4,6 +4,7 @@ import re
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from memviz.core.files import Document, save
 from memviz.widgets.collaborators import Collaborators
@@ -11,7 +12,9 @@ from memviz.widgets.explorer import Explorer
 from memviz.workloads.description import DEVICE, Workload
 
 if TYPE_CHECKING:
-    from memviz.running.job import Backend
+    from memviz.running.process import ProcessBackend
+
+_backends: "WeakSet[ProcessBackend]" = WeakSet()
 
 
 def explore(step: object) -> Explorer:
@@ -20,8 +23,12 @@ def explore(step: object) -> Explorer:
         from memviz.running.memory import TraceMemory
         from memviz.running.process import ProcessBackend
 
-        backend: Backend = ProcessBackend(step.name)
-        made = Collaborators(start=backend.start, close=backend.close, export=export, memory=TraceMemory(step.name))
+        # A notebook's cell that is run again leaves the explorer of its last run behind, model, worker and all.
+        for idle in _backends:
+            idle.rest()
+        process = ProcessBackend(step.name)
+        _backends.add(process)
+        made = Collaborators(start=process.start, close=process.close, export=export, memory=TraceMemory(step.name))
         return Explorer(made, (*step.parameters, DEVICE), {**step.settings, DEVICE.name: step.device})
     from memviz.pytorch.step import as_step
     from memviz.running.thread import ThreadBackend

@@ -69,6 +69,14 @@ class ProcessBackend:
         threading.Thread(target=self._run, args=(job,), name="memviz-run", daemon=True).start()
         return job
 
+    def rest(self) -> None:
+        """End the process if nothing runs, for the memory that it holds; the next request starts a new one."""
+        if self._running.acquire(blocking=False):
+            try:
+                self._discard()
+            finally:
+                self._running.release()
+
     def close(self) -> None:
         """Cancel what runs and end the process once it has stopped."""
         with self._starting:

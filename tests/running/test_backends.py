@@ -92,6 +92,23 @@ def test_the_process_stays_warm_from_one_request_to_the_next(process):
     assert first == second
 
 
+def test_a_process_at_rest_is_gone_until_the_next_request(process):
+    first = events_of(process, asking("streams", Plan()))[-1].run.title
+    process.rest()
+    assert events_of(process, asking("streams", Plan()))[-1].run.title != first
+
+
+def test_a_process_that_works_does_not_rest(process):
+    moving, events = threading.Event(), []
+    job = process.start(asking("loops"), lambda event: (events.append(event), moving.set()))
+    assert moving.wait(SECONDS)
+    process.rest()
+    assert not job.done
+    job.cancel()
+    assert job.wait(SECONDS)
+    assert events[-1].failure.cause is Cause.CANCELLED
+
+
 def test_cancelling_stops_the_work_and_keeps_the_process(backend):
     moving, events = threading.Event(), []
     job = backend.start(asking("loops"), lambda event: (events.append(event), moving.set()))
