@@ -62,7 +62,9 @@ def plan_controls(session: Session) -> widgets.Box:
     traitlets.link((state, "mode"), (mode, "value"))
     traitlets.link((state, "limit"), (limit, "value"))
     return bar(
-        group(widgets.Label("Recompute"), mode, error_of(state, "mode")), group(limit, error_of(state, "limit")), group(*_swap(session), error_of(state, "swap"))
+        group(widgets.Label("Recompute"), mode, error_of(state, "mode")),
+        group(limit, error_of(state, "limit")),
+        group(*_swap(session), error_of(state, "swap")),
     )
 
 
@@ -74,7 +76,11 @@ def _swap(session: Session) -> list[widgets.Widget]:
         tooltip="Waiting tensors leave the device while more than this part of it is in use",
     )  # fmt: skip
     min_bytes = widgets.Text(
-        description="tensors of at least", continuous_update=False, style=NARROW, layout={"width": "200px"}, tooltip="Smaller tensors stay, such as 2 KiB"
+        description="tensors of at least",
+        continuous_update=False,
+        style=NARROW,
+        layout={"width": "200px"},
+        tooltip="Smaller tensors stay, such as 2 KiB",
     )
     words = widgets.Label()
     for name, control in (("swapping", swapping), ("occupancy", occupancy)):

@@ -46,7 +46,10 @@ class RunsTable:
         texts = dict(zip(RunRow.HEAD, row.cells, strict=True))
         texts["run"] = texts["run"] if here else f"{texts['run']}, {run.title}"
         notes = "; ".join(run.notes)
-        cells = [Cell(text=f"{text} ⚠" if notes and name == "run" else text, title=notes if name == "run" else "") for name, text in texts.items()]
+        cells = [
+            Cell(text=f"{text} ⚠" if notes and name == "run" else text, title=notes if name == "run" else "")
+            for name, text in texts.items()
+        ]
         at = RunRow.HEAD.index("gradients")
         cells[at] = Cell(text=texts["gradients"], tone=TONES[row.agreement])
         return Row(id=str(index) if here else "", cells=cells, tone="" if here else "muted")
