@@ -38,7 +38,7 @@ class Engine(TorchDispatchMode):
         limit: Bytes that count as full where the plan's swap gives none.
         live: Bytes on the device now; what the engine has seen and ``resident`` ones where left out.
         resident: Bytes that the engine does not see, such as optimizer state.
-        on_save: Told of each tensor that autograd saves.
+        on_save: Told of each tensor that autograd saves. Without it, a plan that keeps everything costs nothing.
     """
 
     def __init__(
@@ -49,10 +49,11 @@ class Engine(TorchDispatchMode):
         limit: int | None = None,
         live: Callable[[], int] | None = None,
         resident: int = 0,
-        on_save: Callable[[torch.Tensor], None] = lambda _tensor: None,
+        on_save: Callable[[torch.Tensor], None] | None = None,
     ) -> None:
         super().__init__()
-        self.plan, self.scope, self.tally, self.on_save = plan, Scope(modules), Tally(), on_save
+        self._idle = plan.keeps_everything and on_save is None
+        self.plan, self.scope, self.tally, self.on_save = plan, Scope(modules), Tally(), on_save or _ignore
         self.swapper: Swapper | None = None
         seen = Live(resident)
         self._versions, self._live, self._limit = Versions(seen), live or seen, limit
@@ -67,6 +68,8 @@ class Engine(TorchDispatchMode):
         self._entered: ExitStack | None = None
 
     def __enter__(self) -> Self:
+        if self._idle:
+            return self
         with ExitStack() as stack:
             stack.enter_context(self.scope)
             stack.enter_context(torch.autograd.graph.saved_tensors_hooks(self._pack, _unpack))
@@ -78,6 +81,8 @@ class Engine(TorchDispatchMode):
         return self
 
     def __exit__(self, *error: object) -> None:
+        if self._idle:
+            return
         assert self._entered is not None
         self._relieve()
         if self.swapper is not None:
@@ -265,6 +270,10 @@ class Engine(TorchDispatchMode):
             slot.sources.append((tensor, tensor._version))
             self._slots[tensor.untyped_storage()] = (weakref.ref(cell), weakref.ref(slot))
         return slot
+
+
+def _ignore(_tensor: torch.Tensor) -> None:
+    """Nobody wants to know."""
 
 
 def _unpack(saved: Kept | Away) -> torch.Tensor:

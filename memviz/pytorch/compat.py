@@ -79,6 +79,15 @@ def _trains(traits: Traits, args: Any) -> bool:
     return flag is None or bool(args[flag])
 
 
+def alias(tensor: torch.Tensor) -> torch.Tensor:
+    """Another tensor on the same storage, like ``tensor.data``, that no dispatch mode sees being made (torch 2.11 - 2.13)."""
+    guard = torch._C._DisableTorchDispatch()
+    try:
+        return tensor.data
+    finally:
+        del guard
+
+
 def in_backward() -> bool:
     """Whether autograd is running a backward pass on this thread (torch 2.11 - 2.13)."""
     return torch._C._current_graph_task_id() != -1
@@ -118,11 +127,24 @@ def backward_sequence_number() -> int | None:
     return None if node is None else node._sequence_nr()
 
 
+_UNADORNED = frozenset({torch.Tensor, torch.nn.Parameter})
+_plain_by_keys: dict[int, bool] = {}
+
+
 def plain(tensor: torch.Tensor) -> bool:
     """Whether it is a dense tensor whose storage holds just what it shows: no subclass, lazy conjugate or inference tensor."""
+    if type(tensor) not in _UNADORNED:
+        return False
+    keys = torch._C._dispatch_keys(tensor).raw_repr()  # They say all of what _dense asks, at once (torch 2.11 - 2.13).
+    found = _plain_by_keys.get(keys)
+    if found is None:
+        found = _plain_by_keys[keys] = _dense(tensor)
+    return found
+
+
+def _dense(tensor: torch.Tensor) -> bool:
     return (
-        type(tensor) in (torch.Tensor, torch.nn.Parameter)
-        and tensor.layout is torch.strided
+        tensor.layout is torch.strided
         and not tensor.is_quantized
         and not tensor.is_conj()
         and not tensor.is_neg()

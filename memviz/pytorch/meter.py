@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 import weakref
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -14,9 +14,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from memviz.core.events import Sample, Samples
 from memviz.core.failure import Cancelled, OutOfMemoryError, out_of_memory
-from memviz.core.timeline import Holder, Timeline
+from memviz.core.timeline import Timeline
 from memviz.core.trace import Category, Phase
 from memviz.pytorch import compat
+from memviz.pytorch.held import Held, Origin
 from memviz.pytorch.recipes import tensors_in
 from memviz.pytorch.scope import Scope, user_line
 
@@ -29,23 +30,25 @@ if TYPE_CHECKING:
     from memviz.pytorch.step import TrainStep
 
 
-@dataclass(slots=True, eq=False)
-class Held:
-    """One storage: how large it is, what it is for, who made it, and over which ops it lived."""
+_OpOverload, _strided = torch._ops.OpOverload, torch.strided
 
-    nbytes: int
-    category: Category
-    key: str
-    module: str
-    op: str
-    born: int
-    source: str | None = None
-    gone: int | None = None
-    reference: weakref.ref[torch.UntypedStorage] | None = None
 
-    def holder(self) -> Holder:
-        """As a line of who holds the peak."""
-        return Holder(key=self.key, module=self.module, op=self.op, source=self.source, nbytes=self.nbytes, category=self.category)
+def has_bytes(tensor: torch.Tensor) -> bool:
+    """Whether the tensor shows one storage that takes up memory."""
+    return tensor.layout is _strided and not tensor.is_meta
+
+
+def ignore(_event: Event) -> None:
+    """Nobody wants to know."""
+
+
+class Ran(NamedTuple):
+    """What came of one op: its result, and each of that's tensors with its position and its storage."""
+
+    result: Any
+    seconds: float
+    nth: int
+    made: list[tuple[int, torch.Tensor, Held]]
 
 
 class Meter(TorchDispatchMode):
@@ -56,7 +59,7 @@ class Meter(TorchDispatchMode):
         step: TrainStep,
         *,
         limit: int | None = None,
-        on_event: Callable[[Event], None] = lambda _event: None,
+        on_event: Callable[[Event], None] = ignore,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
         super().__init__()
@@ -67,7 +70,7 @@ class Meter(TorchDispatchMode):
         self.seconds: list[float] = []
         self._step = step
         self._limit = limit
-        self._on_event, self._cancelled = on_event, cancelled
+        self._on_event, self._cancelled, self._watched = on_event, cancelled, on_event is not ignore
         self.tally: Tally | None = None
         self.recomputed: list[int] = []
         self.reserved: list[int] = []
@@ -76,7 +79,8 @@ class Meter(TorchDispatchMode):
         self._held: dict[int, Held] = {}
         self._all: list[Held] = []
         self._optimizing = False
-        self._samples: list[Sample] = []
+        self._levels: list[tuple[int, ...]] = []
+        self._sampled = 0
         self._sent = self._start = time.perf_counter()
         self._hooks: list[Any] = []
 
@@ -127,69 +131,92 @@ class Meter(TorchDispatchMode):
     def saved(self, tensor: torch.Tensor) -> None:
         """Autograd saved this tensor: what was a temporary is an activation."""
         held = self._held.get(tensor.untyped_storage()._cdata)
-        if held is not None and held.category is Category.TEMPORARY:
+        if held is not None:
+            self._activation(held)
+
+    def _activation(self, held: Held) -> None:
+        if held.category is Category.TEMPORARY:
             self._categorise(held, Category.ACTIVATION)
 
-    def _see(self, tensor: torch.Tensor, category: Category, key: str, module: str, op: str, *, born: int) -> Held:
+    def _see(self, tensor: torch.Tensor, category: Category, origin: Origin | str, module: str, op: str, *, born: int) -> Held:
+        """The tensor's storage; what is given besides is for one that has not been seen."""
         storage = tensor.untyped_storage()
-        name, nbytes = storage._cdata, storage.nbytes()
-        held = self._held.get(name)
-        if held is not None and held.reference is not None and held.reference() is storage:
-            if held.nbytes != nbytes:
-                self._end(held)
-                held = None
-            else:
+        address, nbytes = storage._cdata, storage.nbytes()
+        held = self._held.get(address)
+        if held is not None:
+            if held.nbytes == nbytes:
                 return held
-        held = Held(nbytes, category, key, module, op, born, source=user_line() if born >= 0 else None)
+            self._end(held)  # It has been resized.
+        held = Held(address, nbytes, category, origin, module, op, born, source=self._source() if born >= 0 else None)
         held.reference = weakref.ref(storage, lambda _reference, held=held: self._end(held))
-        self._held[name] = held
+        self._held[address] = held
         self._all.append(held)
         self.live += nbytes
         self._nbytes[category] += nbytes
         return held
+
+    def _source(self) -> str | None:
+        return user_line()
 
     def _end(self, held: Held) -> None:
         if held.gone is None:
             held.gone = len(self.seconds)
             self.live -= held.nbytes
             self._nbytes[held.category] -= held.nbytes
+            if self._held.get(held.address) is held:
+                del self._held[held.address]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if not isinstance(func, torch._ops.OpOverload):
-            return func(*args, **(kwargs or {}))
+        return self._dispatch(func, args, kwargs or {}) if isinstance(func, _OpOverload) else func(*args, **(kwargs or {}))
+
+    def _dispatch(self, func: Any, args: Any, kwargs: Any) -> Any:
+        # For subclasses to override: torch wraps each class's own __torch_dispatch__, which costs more than all that is done here.
+        return self._run(func, compat.traits(func).name, args, kwargs).result
+
+    def _run(self, func: Any, name: str, args: Any, kwargs: Any) -> Ran:
+        """Run the op, and see what it makes."""
         if self._cancelled():
             raise Cancelled
-        name = compat.traits(func).name
+        start = time.perf_counter()
         try:
-            result = func(*args, **(kwargs or {}))
+            result = func(*args, **kwargs)
         except torch.OutOfMemoryError as error:
             raise self.out_of_memory(name, compat.requested_bytes(error), self._limit or compat.device_memory(self._cuda)) from error
-        nth = self.scope.frame.count(name)
-        before = self.live
-        for position, tensor in enumerate(tensors_in(result)):
-            if tensor.layout is torch.strided and tensor.device.type != "meta":
-                key = self.scope.key(name, position, nth)
-                self._see(tensor, Category.TEMPORARY, str(key), key.module, name, born=len(self.seconds))
-        self._mark(name, self.live - before)
-        return result
+        seconds = time.perf_counter() - start
+        frame, before, index = self.scope.frame, self.live, len(self.seconds)
+        nth = frame.count(name)
+        made = [
+            (position, tensor, self._see(tensor, Category.TEMPORARY, Origin(frame, name, position, nth), frame.path, name, born=index))
+            for position, tensor in enumerate(tensors_in(result))
+            if has_bytes(tensor)
+        ]
+        self._mark(name, frame.path, self.live - before)
+        return Ran(result, seconds, nth, made)
 
-    def _mark(self, name: str, requested: int) -> None:
-        phase = Phase.OPTIMIZER if self._optimizing else Phase.BACKWARD if compat.in_backward() else Phase.FORWARD
-        if self.phases and phase is Phase.FORWARD and self.phases[-1] is not Phase.FORWARD and not torch.is_grad_enabled():
-            phase = self.phases[-1]
-        self.phases.append(phase)
-        self.modules.append(self.scope.frame.path)
-        self.seconds.append(time.perf_counter() - self._start)
+    def _phase(self) -> Phase:
+        if self._optimizing:
+            return Phase.OPTIMIZER
+        if compat.in_backward():
+            return Phase.BACKWARD
+        if self.phases and self.phases[-1] is not Phase.FORWARD and not torch.is_grad_enabled():
+            return self.phases[-1]
+        return Phase.FORWARD
+
+    def _mark(self, name: str, module: str, requested: int) -> None:
+        now = time.perf_counter()
+        self.phases.append(self._phase())
+        self.modules.append(module)
+        self.seconds.append(now - self._start)
         if self._limit is not None and self.live > self._limit:
             raise self.out_of_memory(name, requested, self._limit)
         if self._cuda is not None:
             self.reserved.append(torch.cuda.memory_reserved(self._cuda))
         if self.tally is not None and self.tally.running:
             self.recomputed.append(len(self.seconds) - 1)
-        nbytes = {category: size for category, size in self._nbytes.items() if size}
-        self._samples.append(Sample(op=len(self.seconds) - 1, seconds=self.seconds[-1], phase=phase, nbytes=nbytes))
-        if time.perf_counter() - self._sent > 0.1:
-            self._flush()
+        if self._watched:
+            self._levels.append(tuple(self._nbytes.values()))
+            if now - self._sent > 0.1:
+                self._flush()
 
     def out_of_memory(self, op: str, requested: int, limit: int) -> OutOfMemoryError:
         """E9's report for the op that runs now."""
@@ -199,10 +226,16 @@ class Meter(TorchDispatchMode):
         return OutOfMemoryError(failure)
 
     def _flush(self) -> None:
-        if self._samples:
-            self._on_event(Samples(samples=tuple(self._samples)))
-            self._samples = []
+        if self._levels:
+            samples = tuple(self._sample(op, level) for op, level in enumerate(self._levels, self._sampled))
+            self._sampled += len(self._levels)
+            self._levels = []
+            self._on_event(Samples(samples=samples))
         self._sent = time.perf_counter()
+
+    def _sample(self, op: int, level: tuple[int, ...]) -> Sample:
+        nbytes = {category: size for category, size in zip(Category, level, strict=True) if size}
+        return Sample(op=op, seconds=self.seconds[op], phase=self.phases[op], nbytes=nbytes)
 
     def _alive(self) -> list[Held]:
         return [held for held in self._all if held.gone is None]

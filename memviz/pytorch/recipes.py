@@ -137,9 +137,14 @@ def tensors_in(tree: object) -> list[torch.Tensor]:
     """Every tensor of an op's arguments or results, in order."""
     if isinstance(tree, torch.Tensor):
         return [tree]
-    if isinstance(tree, list | tuple):
-        return [tensor for part in tree for tensor in tensors_in(part)]
-    return [tensor for part in tree.values() for tensor in tensors_in(part)] if isinstance(tree, dict) else []
+    parts = tree if isinstance(tree, (list, tuple)) else tree.values() if isinstance(tree, dict) else ()
+    found: list[torch.Tensor] = []
+    for part in parts:
+        if isinstance(part, torch.Tensor):
+            found.append(part)
+        elif isinstance(part, (list, tuple, dict)):
+            found += tensors_in(part)
+    return found
 
 
 @dataclass(slots=True)

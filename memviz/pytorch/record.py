@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import statistics
-import time
 import weakref
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import torch
 
@@ -14,11 +13,12 @@ from memviz.core.events import Event, Progress
 from memviz.core.failure import Cancelled
 from memviz.core.trace import Category, Module, Op, Save, Trace, Value
 from memviz.pytorch import compat
-from memviz.pytorch.meter import Held, Meter
+from memviz.pytorch.held import Held, Origin
+from memviz.pytorch.meter import Meter, has_bytes, ignore
 from memviz.pytorch.recipes import tensors_in
 from memviz.pytorch.reversible import ReversibleBlock
 from memviz.pytorch.run import device_name, environment, timed_step
-from memviz.pytorch.scope import user_line
+from memviz.pytorch.scope import Frame, user_line
 from memviz.pytorch.step import as_step, restored
 
 if TYPE_CHECKING:
@@ -31,15 +31,30 @@ class Draft:
 
     id: int
     held: Held
-    key: str
-    dtype: str
-    shape: tuple[int, ...]
-    device: str
+    origin: Origin | str
+    dtype: torch.dtype
+    shape: torch.Size
+    device: torch.device
     producer: int | None
     born: int
     last_used: int
     replaced: int | None = None
     """The op that overwrote it."""
+
+
+class _Call(NamedTuple):
+    """One op call: the fields of an Op that only the call itself knows. Cheaper to make than an Op, of which there is one once it is over."""
+
+    traits: compat.Traits
+    frame: Frame
+    nth: int
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    seconds: float
+    forward: int | None
+    source: str | None
+    mutates: tuple[int, ...]
+    replayable: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -50,16 +65,25 @@ class _Saved:
     unpacked: list[int] = field(default_factory=list)
 
 
+class _User(weakref.ref):
+    """A tensor on a storage, as long as the user's code can reach it."""
+
+    __slots__ = ("held",)
+    held: Held
+
+
 class Recorder(Meter):
     """A meter that also writes down ops, versions and saves."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
-        self.ops: list[Op] = []
         self.drafts: list[Draft] = []
+        self._calls: list[_Call] = []
+        self._line: str | None = None
         self._current: dict[Held, Draft] = {}
         self._users: dict[Held, int] = {}
         self._released: dict[Held, int] = {}
+        self._references: list[_User] = []
         self._saves: list[_Saved] = []
         self._nodes: dict[int, int] = {}
         self._quiet = False
@@ -74,109 +98,118 @@ class Recorder(Meter):
         self._hooks_saved.__exit__(*error)
         super().__exit__(*error)
 
-    def _draft(self, tensor: torch.Tensor, *, born: int, producer: int | None = None, key: str = "") -> Draft:
-        held = self._see(tensor, Category.TEMPORARY, key, self.scope.frame.path, "", born=born)
+    def _draft(self, tensor: torch.Tensor, *, born: int) -> Draft:
+        """The version that the tensor's storage is at."""
+        held = self._see(tensor, Category.TEMPORARY, "", self.scope.frame.path, "", born=born)
+        return self._current.get(held) or self._new(held, tensor, held.origin, born=held.born, last_used=born)
+
+    def _made(self, held: Held, tensor: torch.Tensor, origin: Origin, *, producer: int) -> Draft:
+        """The version that an op has made of a storage: there may be an earlier one."""
         found = self._current.get(held)
-        if found is None or (producer is not None and found.producer != producer):
-            if found is not None:
-                found.replaced = born
-            found = Draft(
-                id=len(self.drafts),
-                held=held,
-                key=key or held.key,
-                dtype=str(tensor.dtype).removeprefix("torch."),
-                shape=tuple(tensor.shape),
-                device=str(tensor.device),
-                producer=producer,
-                born=born if found is not None or producer is not None else held.born,
-                last_used=born,
-            )
-            self.drafts.append(found)
-            self._current[held] = found
-        return found
+        if found is not None:
+            if found.producer == producer:
+                return found
+            found.replaced = producer
+        return self._new(held, tensor, origin, born=producer, last_used=producer, producer=producer)
+
+    def _new(
+        self, held: Held, tensor: torch.Tensor, origin: Origin | str, *, born: int, last_used: int, producer: int | None = None
+    ) -> Draft:
+        draft = Draft(len(self.drafts), held, origin, tensor.dtype, tensor.shape, tensor.device, producer, born, last_used)
+        self.drafts.append(draft)
+        self._current[held] = draft
+        return draft
 
     def _watch(self, tensor: torch.Tensor, held: Held) -> None:
         """Count the tensors on a storage that the user's code can reach; autograd's saves are not among them."""
         self._users[held] = self._users.get(held, 0) + 1
+        user = _User(tensor, self._dropped)
+        user.held = held
+        self._references.append(user)
 
-        def dropped(_reference: object, references: list[object] = self._references) -> None:
-            self._users[held] -= 1
-            if not self._users[held]:
-                self._released.setdefault(held, len(self.seconds))
+    def _dropped(self, user: _User) -> None:
+        held = user.held
+        self._users[held] -= 1
+        if not self._users[held]:
+            self._released.setdefault(held, len(self.seconds))
 
-        self._references.append(weakref.ref(tensor, dropped))
+    def _source(self) -> str | None:
+        return self._line or user_line()
 
-    @property
-    def _references(self) -> list[object]:
-        return self.__dict__.setdefault("_kept_references", [])
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if self._quiet or not isinstance(func, torch._ops.OpOverload):
+    def _dispatch(self, func: Any, args: Any, kwargs: Any) -> Any:
+        if self._quiet:
             return func(*args, **kwargs)
-        index, traits, frame = len(self.seconds), compat.traits(func), self.scope.frame
-        arguments = [tensor for tensor in tensors_in(args) + tensors_in(kwargs) if tensor.layout is torch.strided]
-        inputs = tuple(dict.fromkeys(self._draft(tensor, born=index).id for tensor in arguments))
-        for number in inputs:
-            self.drafts[number].last_used = index
-        written = [
-            tensor
-            for where in traits.writes
-            for tensor in tensors_in(kwargs.get(where) if isinstance(where, str) else (args[where] if where < len(args) else None))
+        self._line = user_line()
+        try:
+            return self._record(func, compat.traits(func), args, kwargs)
+        finally:
+            self._line = None
+
+    def _record(self, func: Any, traits: compat.Traits, args: Any, kwargs: Any) -> Any:
+        index, frame = len(self.seconds), self.scope.frame
+        arguments = [tensor for tensor in tensors_in((*args, kwargs) if kwargs else args) if has_bytes(tensor)]
+        drafts = [self._draft(tensor, born=index) for tensor in arguments]
+        for draft in drafts:
+            draft.last_used = index
+        written = _written(traits, args, kwargs) if traits.writes else []
+        mutates = [self._draft(tensor, born=index).id for tensor in written]
+        result, seconds, nth, made = self._run(func, traits.name, args, kwargs)
+        outputs = [
+            self._made(
+                self._see(tensor, Category.TEMPORARY, "", frame.path, "", born=index),
+                tensor,
+                Origin(frame, traits.name, 0, nth),
+                producer=index,
+            ).id
+            for tensor in written
         ]
-        mutated = tuple(dict.fromkeys(self._draft(tensor, born=index).id for tensor in written))
-        start = time.perf_counter()
-        result = super().__torch_dispatch__(func, types, args, kwargs)
-        seconds = time.perf_counter() - start
-        nth = frame.counts[traits.name] - 1
-        known = {tensor.untyped_storage()._cdata for tensor in arguments}
-        outputs = [self._draft(tensor, born=index, producer=index, key=str(self.scope.key(traits.name, 0, nth))).id for tensor in written]
-        for position, tensor in enumerate(tensors_in(result)):
-            if tensor.layout is not torch.strided:
-                continue
-            if tensor.untyped_storage()._cdata not in known:
-                draft = self._draft(tensor, born=index, producer=index, key=str(self.scope.key(traits.name, position, nth)))
-                outputs.append(draft.id)
-            self._watch(tensor, self._see(tensor, Category.TEMPORARY, "", "", "", born=index))
-        forward = None
-        if compat.in_backward():
-            forward = self._nodes.get(compat.backward_sequence_number() or 0)
-        else:
-            self._nodes.setdefault(compat.sequence_number() - 1, index)
-        self.ops.append(
-            Op(
-                index=index,
-                name=traits.name,
-                phase=self.phases[index],
-                module=frame.path,
-                call=frame.call,
-                nth=nth,
-                inputs=inputs,
-                outputs=tuple(dict.fromkeys(outputs)),
-                seconds=seconds,
-                forward=forward,
-                source=user_line(),
-                random=traits.random,
-                mutates=mutated,
-                replayable=traits.replayable and bool(arguments) and all(map(compat.plain, arguments)),
+        known = {draft.held.address for draft in drafts}
+        for position, tensor, held in made:
+            if held.address not in known:
+                outputs.append(self._made(held, tensor, Origin(frame, traits.name, position, nth), producer=index).id)
+            self._watch(tensor, held)
+        self._calls.append(
+            _Call(
+                traits,
+                frame,
+                nth,
+                _unique([draft.id for draft in drafts]),
+                _unique(outputs),
+                seconds,
+                self._forward(index),
+                self._line,
+                _unique(mutates),
+                traits.replayable and bool(arguments) and all(map(compat.plain, arguments)),
             )
         )
         return result
 
+    def _forward(self, index: int) -> int | None:
+        """For an op of backward, the forward op whose autograd node is running; one of forward is noted as its node's."""
+        if compat.in_backward():
+            return self._nodes.get(compat.backward_sequence_number() or 0)
+        self._nodes.setdefault(compat.sequence_number() - 1, index)
+        return None
+
     def _pack(self, tensor: torch.Tensor) -> _Saved:
         index = len(self.seconds)
         draft = self._draft(tensor, born=index) if tensor.layout is torch.strided else None
-        self.saved(tensor)
         made_now = draft is not None and draft.producer == index - 1
-        self._quiet = True
-        try:
-            alias = tensor.data
-        finally:
-            self._quiet = False
-        saved = _Saved(draft, alias, index - 1 if made_now else index)
+        saved = _Saved(draft, self._alias(tensor), index - 1 if made_now else index)
         if draft is not None:
+            self._activation(draft.held)
             self._saves.append(_Saved(draft, None, saved.packed, saved.unpacked))
         return saved
+
+    def _alias(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The tensor's data as another tensor: the one that was saved would be taken for the user's."""
+        if compat.plain(tensor):
+            return compat.alias(tensor)
+        self._quiet = True
+        try:
+            return tensor.data
+        finally:
+            self._quiet = False
 
     def _unpack(self, saved: _Saved) -> torch.Tensor | None:
         saved.unpacked.append(len(self.seconds))
@@ -184,7 +217,7 @@ class Recorder(Meter):
 
     def trace(self, *, title: str, device: str, seconds: float) -> Trace:
         """Everything as frozen data."""
-        count = len(self.ops)
+        count = len(self._calls)
         modules = tuple(
             Module(path=path, kind=type(module).__name__, reversible=isinstance(module, ReversibleBlock))
             for path, module in self.scope.kinds.items()
@@ -192,7 +225,7 @@ class Recorder(Meter):
         return Trace(
             title=title,
             device=device,
-            ops=tuple(self.ops),
+            ops=tuple(self._op(index, call) for index, call in enumerate(self._calls)),
             values=tuple(self._value(draft, count) for draft in self.drafts),
             saves=tuple(
                 Save(value=s.draft.id, packed=min(s.packed, count - 1), unpacked=tuple(min(i, count - 1) for i in s.unpacked))
@@ -204,6 +237,24 @@ class Recorder(Meter):
             environment=environment(),
         )
 
+    def _op(self, index: int, call: _Call) -> Op:
+        return Op(
+            index=index,
+            name=call.traits.name,
+            phase=self.phases[index],
+            module=call.frame.path,
+            call=call.frame.call,
+            nth=call.nth,
+            inputs=call.inputs,
+            outputs=call.outputs,
+            seconds=call.seconds,
+            forward=call.forward,
+            source=call.source,
+            random=call.traits.random,
+            mutates=call.mutates,
+            replayable=call.replayable,
+        )
+
     def _value(self, draft: Draft, count: int) -> Value:
         held = draft.held
         gone = count if held.gone is None else min(held.gone, count)
@@ -212,11 +263,11 @@ class Recorder(Meter):
         return Value(
             id=draft.id,
             storage=id(held),
-            key=draft.key,
+            key=str(draft.origin or held.origin),
             nbytes=held.nbytes,
-            dtype=draft.dtype,
-            shape=draft.shape,
-            device=draft.device,
+            dtype=str(draft.dtype).removeprefix("torch."),
+            shape=tuple(draft.shape),
+            device=str(draft.device),
             category=held.category,
             producer=draft.producer,
             born=draft.born,
@@ -226,10 +277,20 @@ class Recorder(Meter):
         )
 
 
+def _written(traits: compat.Traits, args: Any, kwargs: Any) -> list[torch.Tensor]:
+    """The tensors that the op's schema says it writes."""
+    found = [kwargs.get(where) if isinstance(where, str) else (args[where] if where < len(args) else None) for where in traits.writes]
+    return [tensor for tensor in tensors_in(found) if has_bytes(tensor)]
+
+
+def _unique(ids: list[int]) -> tuple[int, ...]:
+    return tuple(ids) if len(ids) < 2 else tuple(dict.fromkeys(ids))
+
+
 def record(
     step: Any,
     *,
-    on_event: Callable[[Event], None] = lambda _event: None,
+    on_event: Callable[[Event], None] = ignore,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Trace:
     """Record one real training step, and give everything back as it was (E10).

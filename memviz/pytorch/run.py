@@ -17,7 +17,7 @@ from memviz.core.run import Agreement, Gradients, Run
 from memviz.core.units import Bytes, parse_bytes
 from memviz.pytorch.apply import Engine
 from memviz.pytorch.compat import device_memory
-from memviz.pytorch.meter import Meter
+from memviz.pytorch.meter import Meter, ignore
 from memviz.pytorch.recipes import tensors_in
 from memviz.pytorch.step import TrainStep, as_step, restored
 
@@ -34,7 +34,7 @@ def run(
     *,
     limit: Bytes | None = None,
     repeats: int = 3,
-    on_event: Callable[[Event], None] = lambda _event: None,
+    on_event: Callable[[Event], None] = ignore,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Run:
     """Step for real under a plan, and give everything back as it was (E10).

@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -90,6 +91,12 @@ _SKIPPED = (str(Path(torch.__file__).parent), str(Path(__file__).parent), "<")
 def user_line() -> str | None:
     """The innermost running line that is neither torch's nor the engine's, as ``file.py:12``."""
     frame = sys._getframe(1)  # inspect.stack reads source files for every frame
-    while frame is not None and frame.f_code.co_filename.startswith(_SKIPPED):
+    while frame is not None and (name := _user_file(frame.f_code.co_filename)) is None:
         frame = frame.f_back
-    return None if frame is None else f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+    return None if frame is None else f"{name}:{frame.f_lineno}"
+
+
+@cache
+def _user_file(path: str) -> str | None:
+    """The file's name; None for torch's and the engine's own."""
+    return None if path.startswith(_SKIPPED) else Path(path).name

@@ -299,3 +299,13 @@ def test_a_plan_reverses() -> None:
     loss.backward()
     for gradient, parameter in zip(want, model.parameters(), strict=True):
         torch.testing.assert_close(parameter.grad, gradient, rtol=1e-4, atol=1e-5)
+
+
+def test_a_plan_that_keeps_everything_sees_no_op(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    monkeypatch.setattr(Engine, "__torch_dispatch__", lambda _self, func, _types, args=(), kwargs=None: seen.append(func))
+    for plan in (mv.Plan(), mv.Plan(rules={"*": "keep"})):
+        with mv.apply(plan) as engine:
+            torch.ones(2) + 1
+        assert engine.swapper is None
+    assert not seen
