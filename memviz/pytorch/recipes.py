@@ -140,11 +140,16 @@ def tensors_in(tree: object) -> list[torch.Tensor]:
     parts = tree if isinstance(tree, (list, tuple)) else tree.values() if isinstance(tree, dict) else ()
     found: list[torch.Tensor] = []
     for part in parts:
-        if isinstance(part, torch.Tensor):
+        kind = type(part)
+        if kind in _PLAIN_TENSORS:  # isinstance of Tensor asks its metaclass, in Python.
             found.append(part)
-        elif isinstance(part, (list, tuple, dict)):
+        elif kind not in _NO_TENSORS:
             found += tensors_in(part)
     return found
+
+
+_PLAIN_TENSORS = frozenset({torch.Tensor, torch.nn.Parameter})
+_NO_TENSORS = frozenset({type(None), bool, int, float, complex, str, torch.dtype, torch.device, torch.layout, torch.memory_format})
 
 
 @dataclass(slots=True)

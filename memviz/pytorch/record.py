@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import statistics
 import weakref
 from dataclasses import dataclass, field
@@ -65,6 +66,10 @@ class _Saved:
     unpacked: list[int] = field(default_factory=list)
 
 
+OBJECTS_OF_AN_OP = 15
+"""How many objects that the garbage collector follows are kept for an op, about."""
+
+
 class _User(weakref.ref):
     """A tensor on a storage, as long as the user's code can reach it."""
 
@@ -92,15 +97,23 @@ class Recorder(Meter):
     def __enter__(self) -> Self:
         super().__enter__()
         self._hooks_saved.__enter__()
+        # Collections are due by the number of new objects. What is written down of an op would make them come as much more often
+        # than in a plain step, each of them going through all that was written down before.
+        self._collected_at = gc.get_threshold()
+        gc.set_threshold(self._collected_at[0] * OBJECTS_OF_AN_OP, *self._collected_at[1:])
         return self
 
     def __exit__(self, *error: object) -> None:
+        gc.set_threshold(*self._collected_at)
         self._hooks_saved.__exit__(*error)
         super().__exit__(*error)
 
     def _draft(self, tensor: torch.Tensor, *, born: int) -> Draft:
         """The version that the tensor's storage is at."""
-        held = self._see(tensor, Category.TEMPORARY, "", self.scope.frame.path, "", born=born)
+        storage = tensor.untyped_storage()
+        held = self._held.get(storage._cdata)
+        if held is None or held.nbytes != storage.nbytes():
+            held = self._see(tensor, Category.TEMPORARY, "", self.scope.frame.path, "", born=born)
         return self._current.get(held) or self._new(held, tensor, held.origin, born=held.born, last_used=born)
 
     def _made(self, held: Held, tensor: torch.Tensor, origin: Origin, *, producer: int) -> Draft:
