@@ -47,7 +47,6 @@ def findings() -> Iterator[Finding]:
             run_cell(page)
             expect(badges(page)).to_have_count(1, timeout=RUN)
             painted = [first_paint(page) for _ in range(3)]
-            expect(badges(page)).to_have_count(1, timeout=RUN)
             question = "seconds to the graph and the predicted line, warm kernel, trace in the cache"
             yield Finding(question=question, measured=statistics.median(painted), target=3.0, details={"seconds": painted})
             page.locator(".memviz-explorer").get_by_label("run after every change").uncheck()
@@ -62,7 +61,9 @@ def first_paint(page: Page) -> float:
     page.locator(".jp-CodeCell .jp-InputArea-editor").first.click()
     page.evaluate("document.querySelector('.memviz-explorer').remove()")
     page.keyboard.press("Control+Enter")
-    return float(page.evaluate(PAINTED))
+    seconds = float(page.evaluate(PAINTED))
+    expect(badges(page)).to_have_count(1, timeout=RUN)  # What it runs would compete with the next.
+    return seconds
 
 
 def slider(page: Page) -> float:

@@ -15,8 +15,8 @@ from memviz.core.units import format_bytes, format_seconds
 from memviz.figures.theme import CATEGORY_COLORS, Theme
 from memviz.figures.thinning import shown_indices
 
-MOST_POINTS = 3000
-"""More than a screen has columns; a chart of ten thousands of points would only be slow."""
+MOST_POINTS = 800
+"""As many as a chart has columns; it is drawn again while a slider moves, and the peaks of what is left out stay."""
 
 LEAST_NAMED = 0.005
 """Part of the peak below which a category is too thin to be seen, and is named on hover only."""
@@ -145,13 +145,13 @@ def peak_text(curve: Curve, look: Theme) -> go.layout.Annotation:
     )
 
 
-def swap_markers(curve: Curve, look: Theme) -> list[go.Scatter]:
-    """Where values left the device and came back, on the edge of the stack; predicted ones hollow. None if none moved."""
+def swap_markers(curve: Curve, look: Theme, *, even_if_none: bool = False) -> list[go.Scatter]:
+    """Where values left the device and came back, on the edge of the stack; predicted ones hollow. Without ``even_if_none``, none if none moved."""
     said, hollow = ("predicted: ", "-open") if curve.timeline.predicted else ("", "")
     out = tuple(one for one in curve.timeline.transfers if one.out)
     back = tuple(one for one in curve.timeline.transfers if not one.out)
     both = ((f"{said}swapped out", f"triangle-down{hollow}", out), (f"{said}swapped in", f"triangle-up{hollow}", back))
-    return [_swaps(curve, look, name, symbol, moved) for name, symbol, moved in both if moved]
+    return [_swaps(curve, look, name, symbol, moved) for name, symbol, moved in both if moved or even_if_none]
 
 
 def _swaps(curve: Curve, look: Theme, name: str, symbol: str, moved: Sequence[Transfer]) -> go.Scatter:

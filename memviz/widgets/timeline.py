@@ -3,7 +3,7 @@
 import numpy as np
 import plotly.graph_objects as go
 
-from memviz.figures.curves import MOST_POINTS, Scale, peak_text, prediction, scale_for
+from memviz.figures.curves import MOST_POINTS, Scale, peak_text, prediction, scale_for, swap_markers
 from memviz.figures.live import live_line
 from memviz.figures.theme import theme
 from memviz.figures.timeline import curve_of, timeline_figure
@@ -47,6 +47,10 @@ class TimelineView:
         drawn = timeline_figure(measured, state.predicted, earlier, limit, dark=state.dark, selected=module_of(state.selected))
         peaks = [run.peak for run in (measured, *earlier) if run is not None]
         self._scale = scale_for(max([*peaks, state.predicted.peak if state.predicted is not None else 0, limit or 0]))
+        if state.predicted is not None:
+            there = {trace.name for trace in drawn.data}
+            markers = swap_markers(curve_of(state.predicted, self._scale), theme(dark=state.dark), even_if_none=True)
+            drawn.add_traces([marker for marker in markers if marker.name not in there])  # A slider may fill them.
         drawn.add_trace(live_line(state.samples, state.predicted, self._scale, dark=state.dark))
         drawn.update_layout(height=HEIGHT, uirevision="timeline")
         self._lay_out(drawn.layout)
@@ -72,7 +76,7 @@ class TimelineView:
             self._redraw()
             return
         curve = curve_of(predicted, self._scale)
-        wanted = {trace.name: trace for trace in prediction(curve, look)}
+        wanted = {trace.name: trace for trace in [*swap_markers(curve, look, even_if_none=True), *prediction(curve, look)]}
         if wanted.keys() != there.keys():
             self._redraw()
             return
