@@ -16,7 +16,7 @@ help:  ## Show the targets
 
 lab: .venv/ready typescript  ## Open JupyterLab at the first notebook (with no display: print its address)
 	$(BIN)/jupyter-lab $(if $(DISPLAY)$(WAYLAND_DISPLAY)$(filter Darwin,$(shell uname)),,--no-browser) \
-		$(if $(filter 0,$(shell id -u)),--allow-root) $(firstword $(NOTEBOOKS))
+		$(if $(filter 0,$(shell id -u)),--allow-root) --LabApp.default_url=/lab/tree/$(firstword $(NOTEBOOKS))
 
 test: check test-python test-typescript test-browser  ## Everything: lint, types, contracts, all tests
 

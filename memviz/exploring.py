@@ -10,6 +10,7 @@ from memviz.core.files import Document, save
 from memviz.widgets.collaborators import Collaborators
 from memviz.widgets.explorer import Explorer
 from memviz.workloads.description import DEVICE, Workload
+from memviz.workloads.registry import names
 
 if TYPE_CHECKING:
     from memviz.running.process import ProcessBackend
@@ -18,7 +19,19 @@ _backends: "WeakSet[ProcessBackend]" = WeakSet()
 
 
 def explore(step: object) -> Explorer:
-    """The explorer of a workload (in a worker process) or of a live step (on one thread)."""
+    """The explorer of a workload, which runs in a process of its own, or of a live step, which runs in this one.
+
+    Args:
+        step: What ``mv.workloads.revnet()`` and its like give, or a TrainStep. In a notebook a live step runs between two cells;
+            in a script it runs on another thread, and nothing else may use its model while ``state.running``.
+
+    Raises:
+        ValueError: For something else than a step.
+        ImportError: If the widgets' JavaScript was not built.
+    """
+    if isinstance(step, str):
+        msg = f"explore takes a workload, such as mv.workloads.{step if step in names() else 'revnet'}(), or a mv.TrainStep of a model, not {step!r}"
+        raise ValueError(msg)
     if isinstance(step, Workload):
         from memviz.running.memory import TraceMemory
         from memviz.running.process import ProcessBackend
@@ -31,10 +44,11 @@ def explore(step: object) -> Explorer:
         made = Collaborators(start=process.start, close=process.close, export=export, memory=TraceMemory(step.name))
         return Explorer(made, (*step.parameters, DEVICE), {**step.settings, DEVICE.name: step.device})
     from memviz.pytorch.step import as_step
+    from memviz.running.place import between_cells
     from memviz.running.thread import ThreadBackend
     from memviz.running.work import live
 
-    backend = ThreadBackend(live(as_step(step)))
+    backend = ThreadBackend(live(as_step(step)), between_cells())
     return Explorer(Collaborators(start=backend.start, close=backend.close, export=export))
 
 

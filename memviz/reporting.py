@@ -47,6 +47,9 @@ def report(
     document = _document(document_or_runs, trace)
     target = Path("report.html" if path is None else path)
     target = target / "report.html" if target.is_dir() else target
+    if document.trace is None and not document.runs and not document.failures:
+        msg = "there is nothing to report: give the runs that mv.run returned, or what mv.load reads"
+        raise ValueError(msg)
     # Made before the file is touched, so that a mistake leaves an older report whole.
     text = _page(document)
     target.parent.mkdir(parents=True, exist_ok=True)

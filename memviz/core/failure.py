@@ -50,14 +50,19 @@ class OutOfMemoryError(MemoryError):
 
 def out_of_memory(*, module: str, op: str, requested: int, live: int, limit: int, holders: tuple[Holder, ...]) -> Failure:
     """E9's report: the same words on every device."""
-    held = ", ".join(f"{holder.module or 'the model'} {holder.op} {format_bytes(holder.nbytes)}" for holder in holders[:3])
+    held = ", ".join(f"{_named(holder)} ({format_bytes(holder.nbytes)})" for holder in holders[:3])
     message = (
         f"out of memory: {op} in {module or 'the model'} asked for {format_bytes(requested)} "
-        f"while {format_bytes(live)} of the {format_bytes(limit)} limit were in use; most is held by {held or 'nobody'}"
+        f"while {format_bytes(live)} of the {format_bytes(limit)} limit were in use; the largest holders are {held or 'unknown'}"
     )
     return Failure(
         cause=Cause.OUT_OF_MEMORY, message=message, module=module, op=op, requested=requested, live=live, limit=limit, holders=holders
     )
+
+
+def _named(holder: Holder) -> str:
+    """What an op made, or what existed before the step by its own name."""
+    return f"{holder.module or 'the model'} {holder.op}" if "@" in holder.key else f"{holder.op} {holder.key}".strip()
 
 
 class Cancelled(Exception):

@@ -156,6 +156,14 @@ class Plan:
         """The rules' patterns; positions are those in ``rules``."""
         return LastMatch(rule.pattern for rule in self.rules)
 
+    def unmatched(self, places: Iterable[tuple[str, str]]) -> tuple[Rule, ...]:
+        """The rules that match no op of any of these modules, in pairs of module and op: a slip of the pen, or another model's plan."""
+        places = tuple(places)
+        patterns = ((rule, parsed(rule.pattern)) for rule in self.rules)
+        return tuple(
+            rule for rule, pattern in patterns if not any(pattern.matches_place(*at, pattern.output.literal or "0") for at in places)
+        )
+
     def __getstate__(self) -> dict[str, object]:
         return {name: getattr(self, name) for name in ("rules", "swap", "label")}
 

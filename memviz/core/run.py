@@ -75,7 +75,7 @@ class Run:
     def __repr__(self) -> str:
         sizes = f"peak {format_bytes(self.peak)}, activations {format_bytes(self.activations)}"
         agreement = f"gradients {self.gradients.agreement}"
-        return f"Run({self.title!r}, {self.plan.label or 'plan'!r} on {self.device}: {sizes}, {format_seconds(self.seconds)}, {agreement})"
+        return f"Run({self.title!r}, {self.plan.label or ('no plan' if self.plan.keeps_everything else 'a plan')!r} on {self.device}: {sizes}, {format_seconds(self.seconds)}, {agreement})"
 
     @property
     def peak(self) -> int:

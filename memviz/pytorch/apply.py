@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from torch import nn
 
 
+def reversal_key(path: str) -> Key:
+    """The key by which a plan's rules say whether the reversible sequence at this path is reversed."""
+    return Key(module=path, op="reverse", output=0, call=0, nth=0)
+
+
 class Engine(TorchDispatchMode):
     """Sees each forward op, remembers how its outputs are made, and does with each saved tensor what the plan says.
 
@@ -93,8 +98,7 @@ class Engine(TorchDispatchMode):
         self._versions.clear()
 
     def _reverses(self, sequence: ReversibleSequence) -> bool:
-        key = Key(module=self.scope.paths.get(id(sequence), ""), op="reverse", output=0, call=0, nth=0)
-        return self.plan.action(key) is Action.REVERSE
+        return self.plan.action(reversal_key(self.scope.paths.get(id(sequence), ""))) is Action.REVERSE
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}

@@ -10,6 +10,7 @@ from memviz.core.timeline import Holder
 
 if TYPE_CHECKING:
     import weakref
+    from collections.abc import Iterable
 
     import torch
 
@@ -26,7 +27,12 @@ class Origin(NamedTuple):
     nth: int
 
     def __str__(self) -> str:
-        return str(Key(module=self.frame.path, op=self.op, output=self.output, call=self.frame.call, nth=self.nth))
+        return str(self.key)
+
+    @property
+    def key(self) -> Key:
+        """The key."""
+        return Key(module=self.frame.path, op=self.op, output=self.output, call=self.frame.call, nth=self.nth)
 
 
 @dataclass(slots=True, eq=False)
@@ -49,6 +55,25 @@ class Held:
         """The key of what it held first."""
         return str(self.origin)
 
-    def holder(self) -> Holder:
-        """As a line of who holds the peak."""
-        return Holder(key=self.key, module=self.module, op=self.op, source=self.source, nbytes=self.nbytes, category=self.category)
+
+def summed(held: Iterable[Held]) -> tuple[Holder, ...]:
+    """Who holds these, largest first; what one line of the program made, turn by turn of a loop, is one holder."""
+    places: dict[tuple[object, ...], list[Held]] = {}
+    for one in held:
+        made = isinstance(one.origin, Origin)
+        place = (one.module, one.op, one.source, one.category) if made else (one.key, one.category)
+        places.setdefault(place, []).append(one)
+    return tuple(sorted(map(_holder, places.values()), key=lambda holder: -holder.nbytes))
+
+
+def _holder(group: list[Held]) -> Holder:
+    first = group[0]
+    return Holder(
+        key=first.key,
+        module=first.module,
+        op=first.op,
+        source=first.source,
+        nbytes=sum(held.nbytes for held in group),
+        category=first.category,
+        count=len(group),
+    )

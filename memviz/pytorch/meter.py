@@ -17,7 +17,7 @@ from memviz.core.failure import Cancelled, OutOfMemoryError, out_of_memory
 from memviz.core.timeline import Timeline
 from memviz.core.trace import Category, Phase
 from memviz.pytorch import compat
-from memviz.pytorch.held import Held, Origin
+from memviz.pytorch.held import Held, Origin, summed
 from memviz.pytorch.recipes import tensors_in
 from memviz.pytorch.scope import Scope, user_line
 
@@ -73,6 +73,8 @@ class Meter(TorchDispatchMode):
         self._on_event, self._cancelled, self._watched = on_event, cancelled, on_event is not ignore
         self.tally: Tally | None = None
         self.recomputed: list[int] = []
+        self.places: set[tuple[str, str]] = set()
+        """Module and op of everything that ran."""
         self.reserved: list[int] = []
         self._cuda = step.device if step.device.type == "cuda" else None
         self._nbytes = dict.fromkeys(Category, 0)
@@ -185,6 +187,7 @@ class Meter(TorchDispatchMode):
         seconds = time.perf_counter() - start
         frame, before, index = self.scope.frame, self.live, len(self.seconds)
         nth = frame.count(name)
+        self.places.add((frame.path, name))
         made = [
             (position, tensor, self._see(tensor, Category.TEMPORARY, Origin(frame, name, position, nth), frame.path, name, born=index))
             for position, tensor in enumerate(tensors_in(result))
@@ -220,7 +223,8 @@ class Meter(TorchDispatchMode):
 
     def out_of_memory(self, op: str, requested: int, limit: int) -> OutOfMemoryError:
         """E9's report for the op that runs now."""
-        holders = tuple(held.holder() for held in sorted(self._alive(), key=lambda held: -held.nbytes)[:10])
+        before = [held for held in self._alive() if held.born < len(self.seconds) - 1]  # What the op itself made is what was asked for.
+        holders = summed(before)[:10]
         live = self.live - requested if self.live > limit else self.live
         failure = out_of_memory(module=self.scope.frame.path, op=op, requested=requested, live=live, limit=limit, holders=holders)
         return OutOfMemoryError(failure)
@@ -258,7 +262,7 @@ class Meter(TorchDispatchMode):
             nbytes=columns,
             phases=tuple(self.phases),
             modules=tuple(self.modules),
-            holders=tuple(held.holder() for held in sorted(live, key=lambda held: -held.nbytes)[:50]),
+            holders=summed(live)[:50],
             transfers=tuple(replace(t, start=t.start - self._start, end=t.end - self._start) for t in transfers),
             recomputed=tuple(self.recomputed),
             reserved=np.array(self.reserved, np.int64) if self.reserved else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import platform
 import time
+import warnings
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +13,14 @@ import torch
 
 from memviz.core.events import Event, Progress
 from memviz.core.failure import Cancelled
-from memviz.core.plan import Plan
+from memviz.core.plan import Action, Plan
 from memviz.core.run import Agreement, Gradients, Run
 from memviz.core.units import Bytes, parse_bytes
-from memviz.pytorch.apply import Engine
+from memviz.pytorch.apply import Engine, reversal_key
 from memviz.pytorch.compat import device_memory
 from memviz.pytorch.meter import Meter, ignore
 from memviz.pytorch.recipes import tensors_in
+from memviz.pytorch.reversible import ReversibleSequence
 from memviz.pytorch.step import TrainStep, as_step, restored
 
 if TYPE_CHECKING:
@@ -54,7 +56,10 @@ def run(
         OutOfMemoryError: If the limit is crossed; ``failure`` says where and who holds the rest.
         ValueError: If the step or limit can't be, or no gradient comes out.
     """
-    step, plan = as_step(step), plan or Plan()
+    step, plan = as_step(step), Plan() if plan is None else plan
+    if not isinstance(plan, Plan):
+        msg = f"plan is a mv.Plan, as mv.plan(trace) or mv.Plan(rules={{'blocks.*': 'recompute'}}) makes one, or None, not {plan!r}"
+        raise ValueError(msg)
     limit = None if limit is None else parse_bytes(limit, name="limit")
     resident = sum(tensor.untyped_storage().nbytes() for tensor in [*step.parameters().values(), *step.buffers().values()])
     if limit is not None and limit < resident:
@@ -77,6 +82,7 @@ def run(
         with meter:
             loss = step(engine)
         got = _outcome(step, loss)
+    _warn_of_idle_rules(step, plan, meter)
     swapper = engine.swapper
     timeline = meter.timeline(device_name(step.device), swapper.transfers if swapper else ())
     seconds = []
@@ -99,6 +105,18 @@ def run(
         environment=environment(),
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     )
+
+
+def _warn_of_idle_rules(step: TrainStep, plan: Plan, meter: Meter) -> None:
+    """A rule that changes nothing is no error, since a plan may be for many models; but whoever wrote it wants to know."""
+    for rule in plan.unmatched(meter.places):
+        warnings.warn(f"the rule {rule.pattern!r} matched nothing in {step.title}; '*' matches everything", RuntimeWarning, stacklevel=3)
+    sequences = {path: reversal_key(path) for path, module in meter.scope.kinds.items() if isinstance(module, ReversibleSequence)}
+    for rule in plan.rules:
+        if rule.action is Action.REVERSE and not any(map(rule.matches, sequences.values())):
+            there = f"such as {next(iter(sequences))!r}" if sequences else f"and there is none in {step.title}"
+            message = f"the rule {rule.pattern!r} reverses nothing: only a whole ReversibleSequence can be reversed, {there}"
+            warnings.warn(message, RuntimeWarning, stacklevel=3)
 
 
 def _result(step: TrainStep, plan: Plan | None, limit: int | None = None) -> tuple[dict[str, torch.Tensor], float]:

@@ -85,11 +85,13 @@ class Scope:
             hook.remove()
 
 
-_SKIPPED = (str(Path(torch.__file__).parent), str(Path(__file__).parent), "<")
+_PACKAGE = Path(__file__).parents[1]
+_SKIPPED = (str(Path(torch.__file__).parent), "<")
+_MODELS = str(_PACKAGE / "workloads" / "models")
 
 
 def user_line() -> str | None:
-    """The innermost running line that is neither torch's nor the engine's, as ``file.py:12``."""
+    """The innermost running line that is neither torch's nor memviz's own, as ``file.py:12``."""
     frame = sys._getframe(1)  # inspect.stack reads source files for every frame
     while frame is not None and (name := _user_file(frame.f_code.co_filename)) is None:
         frame = frame.f_back
@@ -98,5 +100,6 @@ def user_line() -> str | None:
 
 @cache
 def _user_file(path: str) -> str | None:
-    """The file's name; None for torch's and the engine's own."""
-    return None if path.startswith(_SKIPPED) else Path(path).name
+    """The file's name; None for torch's and memviz's own, less the models of its workloads."""
+    ours = path.startswith(str(_PACKAGE)) and not path.startswith(_MODELS)
+    return None if ours or path.startswith(_SKIPPED) else Path(path).name

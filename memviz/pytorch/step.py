@@ -47,6 +47,12 @@ class TrainStep:
         if not callable(model):
             msg = f"TrainStep takes a model or a callable that does one whole step, not {model!r}"
             raise ValueError(msg)
+        if loss_fn is not None and not callable(loss_fn):
+            msg = f"loss_fn is a callable from the model's output to the scalar to differentiate, not {loss_fn!r}"
+            raise ValueError(msg)
+        if optimizer is not None and not isinstance(optimizer, torch.optim.Optimizer):
+            msg = f"optimizer is one that was made for the model, such as torch.optim.SGD(model.parameters(), lr=0.1), not {optimizer!r}"
+            raise ValueError(msg)
         if isinstance(model, nn.Module):
             self.modules: dict[str, nn.Module] = {"": model}
             self.optimizers = [optimizer] if optimizer is not None else []
@@ -59,6 +65,9 @@ class TrainStep:
             self.optimizers = list(optimizers) or [part for part in found if isinstance(part, torch.optim.Optimizer)]
         self.model, self.inputs, self.loss_fn = model, inputs, loss_fn
         self.title = title or getattr(model, "__name__", type(model).__name__)
+
+    def __repr__(self) -> str:
+        return f"TrainStep({self.title!r} on {self.device})"
 
     @property
     def device(self) -> torch.device:

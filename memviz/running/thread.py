@@ -7,20 +7,27 @@ from functools import partial
 from queue import SimpleQueue
 from typing import TypeAlias
 
-from memviz.core.events import Request
+from memviz.core.events import Event, Request
 from memviz.core.run import Run
 from memviz.core.trace import Trace
 from memviz.running.job import IsCancelled, Job, OnEvent
 from memviz.running.outcome import cancelled, outcome
+from memviz.running.place import Place, here
 
 LiveWork: TypeAlias = Callable[[Request, OnEvent, IsCancelled], Trace | Run]
 
 
 class ThreadBackend:
-    """A Backend that calls ``work(request, on_event, cancelled)``, always on the same thread of this process."""
+    """A Backend that calls ``work(request, on_event, cancelled)``, one request at a time.
 
-    def __init__(self, work: LiveWork) -> None:
+    Args:
+        work: What does it.
+        place: Where that is called; on the backend's own thread if not given.
+    """
+
+    def __init__(self, work: LiveWork, place: Place = here) -> None:
         self._work = work
+        self._place = place
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._latest: Job | None = None
         self._lock = threading.Lock()
@@ -52,9 +59,12 @@ class ThreadBackend:
         while (job := self._jobs.get()) is not None:
             # A listener's error is reported as any thread's is, and this thread goes on.
             try:
-                job.finish(cancelled() if job.cancelled else outcome(partial(self._do, job)))
+                job.finish(self._place(partial(self._outcome, job)))
             except Exception:
                 threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
+
+    def _outcome(self, job: Job) -> Event:
+        return cancelled() if job.cancelled else outcome(partial(self._do, job))
 
     def _do(self, job: Job) -> Trace | Run:
         return self._work(job.request, job.on_event, lambda: job.cancelled)

@@ -50,9 +50,26 @@ def test_a_limit_is_real() -> None:
     with pytest.raises(OutOfMemoryError, match=r"aten::sigmoid in the model asked for 39.1 KiB") as caught:
         mv.run(chain(), limit=190_000)
     assert caught.value.failure.limit == 190_000
-    assert caught.value.failure.holders[0].nbytes == 40_000
+    holders = caught.value.failure.holders
+    assert (holders[0].op, holders[0].count, holders[0].nbytes) == ("aten::sigmoid", 2, 80_000)  # not the one that was refused
+    assert sum(holder.nbytes for holder in holders) == caught.value.failure.live
     with pytest.raises(ValueError, match="parameters and buffers alone need 40000"):
         mv.run(chain(), limit=100)
+
+
+def test_a_rule_that_changes_nothing_is_warned_of() -> None:
+    step = mv.TrainStep(nn.Sequential(nn.Linear(4, 4), nn.ReLU(inplace=True)), torch.randn(8, 4), lambda output: output.mean())
+    with pytest.warns(RuntimeWarning, match=r"the rule 'blocks\.\*' matched nothing in Sequential"):
+        mv.run(step, mv.Plan(rules={"1:relu_": "recompute", "blocks.*": "recompute"}), repeats=0)
+    with pytest.warns(RuntimeWarning, match="'0' reverses nothing: only a whole ReversibleSequence can be reversed, and there is none"):
+        mv.run(step, mv.Plan(rules={"0": "reverse"}), repeats=0)
+    mv.run(step, mv.Plan(rules={"1:relu_": "recompute"}), repeats=0)
+
+
+@pytest.mark.parametrize("plan", ["heuristics", {"*": "recompute"}])
+def test_what_is_no_plan_is_named(plan: object) -> None:
+    with pytest.raises(ValueError, match=r"plan is a mv\.Plan"):
+        mv.run(chain(), plan)  # type: ignore[arg-type]
 
 
 def test_nothing_of_the_users_changes() -> None:

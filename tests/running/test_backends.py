@@ -1,5 +1,6 @@
 """What comes back for each thing that can happen to a request; the same for the process and, where it applies, the thread."""
 
+import asyncio
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from memviz.core.events import Failed, Finished, Recorded, Request, Samples
 from memviz.core.failure import Cause
 from memviz.core.plan import Plan
 from memviz.running import ProcessBackend, ThreadBackend
+from memviz.running.place import between_cells
 
 SECONDS = 60
 
@@ -217,3 +219,24 @@ def runs(process: int) -> bool:
         return Path(f"/proc/{process}/cmdline").read_bytes() != b""
     except OSError:
         return False
+
+
+def test_live_work_waits_for_the_end_of_the_cell(monkeypatch):
+    """In a kernel a cell is a callback of the loop: what a live step does never happens in the middle of one."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    from small_works import a_run
+
+    happened = []
+
+    async def kernel():
+        backend = ThreadBackend(lambda *_: happened.append("step") or a_run("live"), between_cells())
+        ended = threading.Event()
+        job = backend.start(asking("streams"), lambda event: (happened.append(type(event).__name__), ended.set()))
+        time.sleep(0.2)  # noqa: ASYNC251  # the rest of the cell, which blocks the loop
+        happened.append("end of the cell")
+        while not job.done:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        backend.close()
+
+    asyncio.run(kernel())
+    assert happened == ["end of the cell", "step", "Finished"]
