@@ -181,9 +181,12 @@ class Session:
                     state.samples = tuple(self._waiting)
                 return
             case Recorded():
-                self._is_recorded = True
+                # The settings may have changed since they were asked for: the recording that follows is then still to come.
+                assert self._request is not None
+                settings = self._request.parameters
+                self._is_recorded = settings == state.parameters
                 if self._made.memory is not None:
-                    self._made.memory.keep(dict(state.parameters), event.trace)
+                    self._made.memory.keep(dict(settings), event.trace)
                 state.trace = event.trace
             case Finished():
                 state.samples = ()
@@ -193,5 +196,5 @@ class Session:
             case Failed():
                 state.add_failure(replace(event.failure, label=self._tried()))
         state.running, state.stage, state.fraction = False, "", 0.0
-        if isinstance(event, Recorded) and state.auto:
+        if isinstance(event, Recorded) and state.auto and self._is_recorded:
             self.run()

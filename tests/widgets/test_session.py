@@ -190,6 +190,17 @@ def test_an_earlier_trace_is_shown_while_the_step_is_recorded_again():
     assert backend.requests[-1].plan == Plan(label="no plan")
 
 
+def test_settings_that_change_before_the_recording_ends_are_recorded_themselves():
+    backend, memory = Scripted(None, None), Remembers(None)
+    state = ExplorerState(parameters={"length": 4})
+    Session(state, backend.collaborators(memory=memory))
+    state.parameters = {"length": 8}
+    backend.listeners[0](Recorded(trace=TRACE))
+    assert memory.kept == [({"length": 4}, TRACE)]
+    until(lambda: len(backend.requests) == 2)
+    assert backend.requests[-1] == Request(parameters={"length": 8})
+
+
 def test_an_action_by_hand_leaves_mode_none_and_a_rule_can_be_taken_away():
     session = made(Scripted(Recorded(trace=TRACE)), auto=False)
     session.set_action("b", "recompute")
