@@ -130,7 +130,10 @@ class Session:
     def _rested(self) -> None:
         """Do what the controls ask for, unless just that is being done."""
         self._pending = None
-        wanted = self._wanted() if self._is_recorded else self._recording()
+        try:
+            wanted = self._wanted() if self._is_recorded else self._recording()
+        except Wrong:
+            return  # It became so while the controls came to rest, and is said beside its control already.
         if not (self.state.running and self._request == wanted):
             self.run()
 

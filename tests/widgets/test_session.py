@@ -201,6 +201,18 @@ def test_settings_that_change_before_the_recording_ends_are_recorded_themselves(
     assert backend.requests[-1] == Request(parameters={"length": 8})
 
 
+def test_a_value_that_goes_bad_while_the_controls_come_to_rest_starts_nothing(monkeypatch: pytest.MonkeyPatch):
+    raised = []
+    monkeypatch.setattr("threading.excepthook", raised.append)
+    session = made(Scripted(Recorded(trace=TRACE), Finished(run=run_of())))
+    session.state.mode = "heuristics"
+    session.state.limit = "much"
+    until(lambda: session._pending is None)
+    time.sleep(0.05)
+    assert raised == []
+    assert "much" in session.state.errors["limit"]
+
+
 def test_an_action_by_hand_leaves_mode_none_and_a_rule_can_be_taken_away():
     session = made(Scripted(Recorded(trace=TRACE)), auto=False)
     session.set_action("b", "recompute")
