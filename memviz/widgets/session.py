@@ -68,6 +68,8 @@ class Session:
         """Stop what runs and end what runs it."""
         self.cancel()
         self._number += 1
+        state = self.state
+        state.running, state.stage, state.fraction = False, "", 0.0
         self._made.close()
 
     def export(self) -> str:

@@ -242,5 +242,6 @@ def test_a_closed_session_ends_its_backend_and_hears_nothing_more():
     session = made(backend)
     session.close()
     assert backend.closed
+    assert (session.state.running, session.state.stage) == (False, "")
     backend.listeners[0](Recorded(trace=TRACE))
     assert session.state.trace is None
