@@ -113,7 +113,11 @@ def _read_union(choices: tuple[Any, ...], data: object, where: str) -> object:
 
 def _read_array(dtype: type[np.generic], data: object, where: str) -> np.ndarray[Any, Any]:
     scalar = float if issubclass(dtype, np.floating) else int
-    return np.array([_read_scalar(scalar, entry, where) for entry in _list(data, where)], dtype)
+    entries = [_read_scalar(scalar, entry, where) for entry in _list(data, where)]
+    try:
+        return np.array(entries, dtype)
+    except OverflowError:
+        raise _misfit(where, f"numbers that fit into {np.dtype(dtype)}", data) from None
 
 
 def _read_scalar(hint: Any, data: object, where: str) -> object:
@@ -121,5 +125,8 @@ def _read_scalar(hint: Any, data: object, where: str) -> object:
         names = [member.value for member in hint]
         return hint(data) if data in names else _fail(where, f"one of {', '.join(names)}", data)
     if hint is float and (data in ("nan", "inf", "-inf") or (isinstance(data, int) and not isinstance(data, bool))):
-        return float(data)  # type: ignore[arg-type]
+        try:
+            return float(data)  # type: ignore[arg-type]
+        except OverflowError:
+            raise _misfit(where, "a number", data) from None
     return data if type(data) is hint else _fail(where, {int: "a whole number", float: "a number", str: "text"}.get(hint, str(hint)), data)

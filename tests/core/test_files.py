@@ -64,6 +64,15 @@ def test_errors(text, words):
         loads(text)
 
 
+@pytest.mark.parametrize(("name", "words"), [("nbytes", "numbers that fit into int64"), ("seconds", "a number")])
+def test_a_number_too_large_for_its_field_is_named(name, words):
+    data = json.loads(dumps(Document(runs=(run_of(Plan()),))))
+    timeline = data["document"]["runs"][0]["timeline"]
+    (timeline["nbytes"]["activation"] if name == "nbytes" else timeline[name])[0] = 10**400
+    with pytest.raises(FormatError, match=rf"timeline\.{name}.*{words}"):
+        loads(json.dumps(data))
+
+
 def test_unknown_fields_are_ignored_and_missing_ones_named():
     data = json.loads(json.dumps(to_json(chain_trace())))
     data["future"] = 1
