@@ -20,10 +20,11 @@ def parse_bytes(size: Bytes, *, name: str = "size") -> int:
     if isinstance(size, float) and size >= 0 and float(size).is_integer():
         return int(size)
     match = _SIZE.fullmatch(size) if isinstance(size, str) else None
-    if match is None or match[2].lower() not in _UNITS:
+    nbytes = float(match[1]) * _UNITS[match[2].lower()] if match is not None and match[2].lower() in _UNITS else float("inf")
+    if nbytes == float("inf"):
         msg = f"{name} is a number of bytes, 0 or more, or text such as '6 GiB' or '512 MiB', not {size!r}"
         raise ValueError(msg)
-    return int(float(match[1]) * _UNITS[match[2].lower()])
+    return int(nbytes)
 
 
 def format_bytes(nbytes: float) -> str:

@@ -72,5 +72,7 @@ def full_in_words(state: ExplorerState, unplanned: Timeline | None) -> str:
         full = limit_of(state) or (unplanned.peak if unplanned is not None else 0)
     except Wrong:
         return ""
+    if not 0 <= state.occupancy <= 1:
+        return ""
     what = "the limit" if state.limit.strip() else "the unplanned peak"
     return f"above {format_bytes(int(full * state.occupancy))}, {state.occupancy:.0%} of {what}" if full else ""

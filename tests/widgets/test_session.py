@@ -15,6 +15,7 @@ from memviz.core.simulate import simulate
 from memviz.core.trace import Trace
 from memviz.widgets import session as sessions
 from memviz.widgets.collaborators import Collaborators
+from memviz.widgets.planning import full_in_words
 from memviz.widgets.session import Session
 from memviz.widgets.state import ExplorerState
 from tests.core.chains import chain_trace
@@ -125,7 +126,15 @@ def test_swapping_without_a_limit_counts_the_unplanned_peak_as_full():
     assert session.state.plan.label == "swap above 50%"
 
 
-@pytest.mark.parametrize(("name", "value", "said"), [("limit", "much", "much"), ("limit", "1 B", "parameters"), ("min_bytes", "-3", "-3")])
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("limit", "much", "much"),
+        ("limit", "1 B", "parameters"),
+        ("limit", "9" * 400, "a number of bytes"),
+        ("min_bytes", "-3", "-3"),
+    ],
+)
 def test_a_bad_value_is_said_beside_its_control_and_starts_nothing(name, value, said):
     session = made(Scripted(Recorded(trace=TRACE)), auto=False, swapping=True)
     plan = session.state.plan
@@ -135,6 +144,11 @@ def test_a_bad_value_is_said_beside_its_control_and_starts_nothing(name, value, 
     assert session.state.plan is plan
     setattr(session.state, name, "1 GiB")
     assert session.state.errors == {}
+
+
+@pytest.mark.parametrize("occupancy", [float("inf"), float("nan"), -1.0])
+def test_where_swapping_begins_is_not_said_of_an_occupancy_that_cannot_be(occupancy):
+    assert full_in_words(ExplorerState(occupancy=occupancy, limit="1 KiB"), None) == ""
 
 
 def test_a_failure_takes_nothing_away_and_an_older_event_changes_nothing():
