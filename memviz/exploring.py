@@ -2,6 +2,7 @@
 
 import re
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakSet
@@ -14,6 +15,9 @@ from memviz.workloads.registry import names
 
 if TYPE_CHECKING:
     from memviz.running.process import ProcessBackend
+
+LONGEST_NAME = 100
+"""Characters of the title in a file's name; most file systems take 255 bytes in all."""
 
 _backends: "WeakSet[ProcessBackend]" = WeakSet()
 
@@ -57,8 +61,10 @@ def export(document: Document) -> Path:
     from memviz.reporting import report
 
     titles = [run.title for run in document.runs] or [document.trace.title if document.trace is not None else ""]
-    name = re.sub(r"[^a-z0-9]+", "-", titles[-1].lower()).strip("-") or "step"
-    stem = Path.cwd() / f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
+    name = re.sub(r"[^a-z0-9]+", "-", titles[-1].lower())[:LONGEST_NAME].strip("-") or "step"
+    name = f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
+    stems = (Path.cwd() / (f"{name}-{number}" if number else name) for number in count())
+    stem = next(stem for stem in stems if not stem.with_suffix(".report.html").exists())
     path = report(document, stem.with_suffix(".report.html"))
     save(stem.with_suffix(".memviz.json"), document)
     return path

@@ -6,6 +6,8 @@ import pytest
 import torch
 
 import memviz as mv
+from memviz.core.files import Document
+from memviz.exploring import export
 
 SECONDS = 60
 
@@ -30,3 +32,12 @@ def test_a_workload_s_settings_and_device_reach_the_worker():
     assert state.errors.get("run", "") == ""
     assert state.trace.device == "cpu"
     assert len([op for op in state.trace.ops if op.module == "cells.0" and op.name == "aten::addmm"]) == 2 * 3
+
+
+def test_exports_never_share_a_name_however_long_the_title(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    step = mv.TrainStep(torch.nn.Linear(2, 1), torch.ones(1, 2), title="long " * 100)
+    document = Document(trace=mv.record(step))
+    paths = [export(document) for _ in range(3)]
+    assert len(set(paths)) == 3
+    assert len(list(tmp_path.glob("*.memviz.json"))) == 3
