@@ -8,14 +8,14 @@ import threading
 import time
 import weakref
 from ctypes import c_longlong
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from multiprocessing.sharedctypes import RawValue
 
 from memviz.core.events import Event, Failed, Finished, Recorded, Request
 from memviz.running.job import Job, OnEvent
-from memviz.running.outcome import cancelled, died
+from memviz.running.outcome import cancelled, died, failure_of
 from memviz.running.worker import CancelledUpTo, Message, serve
 
 LAST = (Recorded, Finished, Failed)
@@ -99,7 +99,11 @@ class ProcessBackend:
                 job.finish(cancelled())
                 return
             number = next(self._numbers)
-            worker = self._ready()
+            try:
+                worker = self._ready()
+            except Exception as error:  # No room for its files, or for another process.
+                job.finish(Failed(failure=replace(failure_of(error), message=f"the worker process could not be started: {error}")))
+                return
             try:
                 job.finish(self._follow(worker, job, number))
             except (EOFError, BrokenPipeError, ConnectionResetError):

@@ -89,6 +89,14 @@ def test_the_death_of_the_process_is_a_failure_and_the_next_request_starts_anoth
     assert isinstance(events_of(process, asking("streams"))[-1], Recorded)
 
 
+def test_a_process_that_cannot_start_is_a_failure_and_the_next_request_tries_again(process, monkeypatch, tmp_path):
+    with monkeypatch.context() as patched:
+        patched.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+        (failed,) = events_of(process, asking("streams"))
+    assert "could not be started" in failed.failure.message
+    assert isinstance(events_of(process, asking("streams"))[-1], Recorded)
+
+
 def test_the_process_stays_warm_from_one_request_to_the_next(process):
     first, second = (events_of(process, asking("streams", Plan()))[-1].run.title for _ in range(2))
     assert first == second
