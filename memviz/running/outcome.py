@@ -14,7 +14,8 @@ def outcome(work: Callable[[], Trace | Run]) -> Event:
     """Do the work: Recorded for a trace, Finished for a run, Failed for whatever it raises."""
     try:
         result = work()
-    except Exception as error:  # The border: whatever a user's model raises is an answer, not a crash (E10)
+    # The border: whatever a user's model raises is an answer, not a crash, sys.exit() among it (E10)
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
         return Failed(failure=failure_of(error))
     return Recorded(trace=result) if isinstance(result, Trace) else Finished(run=result)
 
@@ -24,7 +25,7 @@ def cancelled() -> Failed:
     return Failed(failure=Failure(cause=Cause.CANCELLED, message="cancelled before it finished"))
 
 
-def failure_of(error: Exception) -> Failure:
+def failure_of(error: BaseException) -> Failure:
     """The error in the words of a failure, its traceback in the details."""
     if isinstance(error, Cancelled):
         return cancelled().failure

@@ -97,6 +97,18 @@ def test_a_process_that_cannot_start_is_a_failure_and_the_next_request_tries_aga
     assert isinstance(events_of(process, asking("streams"))[-1], Recorded)
 
 
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+def test_a_live_step_that_exits_is_a_failure_and_the_thread_goes_on(error):
+    def work(request, on_event, cancelled):
+        raise error
+
+    backend = ThreadBackend(work)
+    for _ in range(2):
+        (failed,) = events_of(backend, Request())
+        assert failed.failure.message.startswith(error.__name__)
+    backend.close()
+
+
 def test_the_process_stays_warm_from_one_request_to_the_next(process):
     first, second = (events_of(process, asking("streams", Plan()))[-1].run.title for _ in range(2))
     assert first == second
