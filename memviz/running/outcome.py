@@ -27,7 +27,7 @@ def cancelled() -> Failed:
 
 def failure_of(error: BaseException) -> Failure:
     """The error in the words of a failure, its traceback in the details."""
-    if isinstance(error, Cancelled):
+    if isinstance(error, Cancelled | KeyboardInterrupt):  # A live step is interrupted as a cell is.
         return cancelled().failure
     if isinstance(error, OutOfMemoryError):
         return error.failure

@@ -97,15 +97,15 @@ def test_a_process_that_cannot_start_is_a_failure_and_the_next_request_tries_aga
     assert isinstance(events_of(process, asking("streams"))[-1], Recorded)
 
 
-@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
-def test_a_live_step_that_exits_is_a_failure_and_the_thread_goes_on(error):
+@pytest.mark.parametrize(("error", "cause"), [(SystemExit, Cause.ERROR), (KeyboardInterrupt, Cause.CANCELLED)])
+def test_a_live_step_that_exits_or_is_interrupted_ends_and_the_thread_goes_on(error, cause):
     def work(request, on_event, cancelled):
         raise error
 
     backend = ThreadBackend(work)
     for _ in range(2):
         (failed,) = events_of(backend, Request())
-        assert failed.failure.message.startswith(error.__name__)
+        assert failed.failure.cause is cause
     backend.close()
 
 
