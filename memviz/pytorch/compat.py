@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -32,27 +32,59 @@ class Traits:
     writes: tuple[int | str, ...]
     random: bool
     replayable: bool
+    view: bool
+    """Whether it may give back another tensor on an argument's storage."""
+    reads: bool
+    """Whether it takes tensors."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether it makes a tensor with nothing in it yet."""
+        return self.replayable and self.name.startswith(("aten::empty", "aten::new_empty"))
 
     @property
     def factory(self) -> bool:
         """Whether it makes a tensor out of numbers alone, always the same and with something in it."""
         return self.replayable and not self.random and not self.name.startswith("aten::empty")
 
+    @property
+    def _simple(self) -> bool:
+        return self.replayable and self.reads and not (self.writes or self.random or self.empty or self.name in BATCH_NORMS)
 
-@cache
+    simple: bool = field(init=False, default=False)
+    """Whether all that it does is to make its results out of its arguments, the same each time."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "simple", self._simple)
+
+
 def traits(func: torch._ops.OpOverload) -> Traits:
     """The traits of one operator."""
+    found = _traits.get(id(func))
+    if found is None:
+        found = _traits[id(func)] = _read_schema(func)
+        _known_ops.append(func)
+    return found
+
+
+_traits: dict[int, Traits] = {}  # By identity: the hash of an operator is computed in Python.
+_known_ops: list[torch._ops.OpOverload] = []
+
+
+def _read_schema(func: torch._ops.OpOverload) -> Traits:
     schema = func._schema
-    writes = [
-        argument.name if argument.kwarg_only else position
-        for position, argument in enumerate(schema.arguments)
-        if argument.alias_info is not None and argument.alias_info.is_write
-    ]
+    aliased = [result.alias_info for result in schema.returns]
     return Traits(
         name=schema.name,
-        writes=tuple(writes),
+        writes=tuple(
+            argument.name if argument.kwarg_only else position
+            for position, argument in enumerate(schema.arguments)
+            if argument.alias_info is not None and argument.alias_info.is_write
+        ),
         random=torch.Tag.nondeterministic_seeded in func.tags,
         replayable=schema.name.startswith("aten::") and schema.name not in UNSEEN_WRITES,
+        view=any(alias is not None and not alias.is_write for alias in aliased),
+        reads=any("Tensor" in str(argument.type) for argument in schema.arguments),
     )
 
 
@@ -86,6 +118,43 @@ def alias(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.data
     finally:
         del guard
+
+
+def sibling(tensor: torch.Tensor) -> torch.Tensor:
+    """Another tensor on the same storage, like ``tensor.detach()``, whose version counter is the same (torch 2.11 - 2.13).
+
+    Held in the place of a tensor that autograd saves, it does not hold the graph that made the tensor: a node would otherwise hold
+    its own output, and so itself, in a way that the garbage collector can't see. No dispatch mode sees it being made. What is not
+    plain comes back as it is, since its detached twin may count versions of its own.
+    """
+    if not plain(tensor):
+        return tensor
+    guard = torch._C._DisableTorchDispatch()
+    try:
+        return tensor.detach()
+    finally:
+        del guard
+
+
+def probe(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor of no bytes with the same version counter; no dispatch mode sees it being made (torch 2.11 - 2.13)."""
+    guard = torch._C._DisableTorchDispatch()
+    try:
+        found = tensor.detach()
+        found.data = _nothing(tensor.dtype, tensor.device)
+    finally:
+        del guard
+    return found
+
+
+@cache
+def _nothing(dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    return torch.empty(0, dtype=dtype, device=device)
+
+
+def num_owners(storage: torch.UntypedStorage) -> int:
+    """How many tensors and Python objects hold the storage, the one that was passed among them (torch 2.11 - 2.13)."""
+    return torch._C._storage_Use_Count(storage._cdata)
 
 
 def in_backward() -> bool:

@@ -130,11 +130,13 @@ class Meter(TorchDispatchMode):
             self._nbytes[category] += held.nbytes
         held.category = category
 
-    def saved(self, tensor: torch.Tensor) -> None:
-        """Autograd saved this tensor: what was a temporary is an activation."""
+    def saved(self, tensor: torch.Tensor) -> object:
+        """Autograd saved this tensor: what was a temporary is an activation. What its text is its key."""
         held = self._held.get(tensor.untyped_storage()._cdata)
-        if held is not None:
-            self._activation(held)
+        if held is None:
+            return None
+        self._activation(held)
+        return held.origin
 
     def _activation(self, held: Held) -> None:
         if held.category is Category.TEMPORARY:

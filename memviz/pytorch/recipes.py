@@ -7,48 +7,58 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import torch
 
 from memviz.pytorch.compat import below_autograd
-from memviz.pytorch.views import View
+from memviz.pytorch.views import Window
 
 if TYPE_CHECKING:
-    from memviz.core.keys import Key
+    from memviz.pytorch.scope import Frame
+
+# Cell and Node have no slots and start from their classes' defaults: there is one of each for every op of a forward pass, of which
+# most set three attributes.
 
 
 class Holder(Protocol):
     """Whatever keeps a saved value in its own way and can give it back."""
 
-    def storage(self) -> torch.UntypedStorage | None:
-        """The value's storage, or None where it is not held any more."""
+    def held(self) -> torch.Tensor | None:
+        """A tensor on the value's storage, or None where it is not held any more."""
         ...
 
 
-@dataclass(slots=True, eq=False, weakref_slot=True)
 class Cell:
-    """One version of one storage. ``leaf`` holds what no recipe makes, ``cached`` what has been made again."""
+    """One version of one storage. ``leaf`` holds what no recipe makes, ``cached`` what has been made again.
 
-    key: Key | None = None
-    nbytes: int = 0
+    A cell with neither leaf nor node is opaque: nothing can be made from it. One without ``frame`` was there before, so it is out
+    of the plan's reach.
+    """
+
+    frame: Frame | None = None
+    op: str = ""
+    output: int = 0
+    nth: int = 0
     node: Node | None = None
     leaf: torch.Tensor | None = None
     leaf_version: int | None = None
     """Its version when a recipe first read it."""
-    replayable: bool = False
     uninitialised: bool = False
+    blank: bool = False
+    """Whether an op without a recipe has written it: who reads it holds it."""
     read: bool = False
     waiting: int = 0
-    cached: torch.UntypedStorage | None = None
-    holder: Callable[[], Holder | None] = lambda: None
+    cached: torch.Tensor | None = None
+    holder: Callable[[], Holder | None] | None = None
 
-    def hold(self, tensor: torch.Tensor) -> None:
-        """Make it a leaf: a tensor that no recipe makes, such as a parameter."""
-        self.leaf, self.replayable = tensor, True
+    @property
+    def replayable(self) -> bool:
+        """Whether it can be had again."""
+        return self.node is not None or self.leaf is not None
 
-    def held(self) -> torch.UntypedStorage | None:
-        """Its storage, if that can be had without computing."""
+    def held(self) -> torch.Tensor | None:
+        """A tensor on its storage, if that can be had without computing."""
         if self.cached is not None:
             return self.cached
         if self.leaf is not None:
@@ -58,9 +68,16 @@ class Cell:
                     "you change parameters or inputs, or keep what is computed from them"
                 )
                 raise RuntimeError(msg)
-            return self.leaf.untyped_storage()
-        holder = self.holder()
-        return None if holder is None else holder.storage()
+            return self.leaf
+        holder = None if self.holder is None else self.holder()
+        return None if holder is None else holder.held()
+
+
+class Reference(NamedTuple):
+    """A tensor among an op's arguments: a window on a cell's storage."""
+
+    cell: Cell
+    window: Window
 
 
 @dataclass(slots=True, frozen=True)
@@ -76,46 +93,67 @@ class Scratch:
         return torch.zeros(self.size, dtype=self.dtype, device=self.device)
 
 
-@dataclass(slots=True, eq=False)
 class Node:
     """One op call that can run again. ``rng`` is its generator and that generator's state before the call."""
 
-    func: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    reads: tuple[Cell, ...]
     written: tuple[Cell, ...] = ()
     """Versions that the op overwrote: it gets a clone of them."""
-    outputs: tuple[tuple[int, weakref.ref[Cell]], ...] = ()
-    """Position among the op's tensors, and the cell that it makes there: weak, since the cell holds its node."""
+    outputs: tuple[tuple[int, weakref.ref[Cell]], ...] | None = None
+    """Position among the op's tensors, and the cell that it makes there: weak, since the cell holds its node. None for an op that
+    makes only one, which is then the cell that it was reached by."""
     replaced: tuple[tuple[Cell, weakref.ref[Cell]], ...] = ()
     """For a written version, the version that the write made."""
     rng: tuple[torch.Generator, torch.Tensor] | None = None
-    grad: bool = True
-    """Whether gradients were enabled: some kernels return more when they are (the workspace of a fused RNN)."""
+    kwargs: dict[str, Any] | None = None
 
-    def replay(self, storages: dict[Cell, torch.UntypedStorage], last: set[Cell]) -> dict[Cell, torch.UntypedStorage]:
-        """Run the op; the storages of the cells it makes. What is in ``last`` may be overwritten instead of cloned."""
-        work = dict(storages)
-        for cell in self.written:
-            work[cell] = storages[cell] if cell in last else storages[cell].clone()
+    def __init__(self, func: Callable[..., Any], args: tuple[Any, ...], frame: Frame, nth: int, *, grad: bool) -> None:
+        self.func, self.args, self.frame, self.nth = func, args, frame, nth
+        self.grad = grad
+        """Whether gradients were enabled: some kernels return more when they are (the workspace of a fused RNN)."""
 
-        args, kwargs = _rebuilt(self.args, work), {name: _rebuilt(value, work) for name, value in self.kwargs.items()}
-        with torch.set_grad_enabled(self.grad), _generator_at(self.rng):
+    def reads(self) -> list[Cell]:
+        """The versions it is made from."""
+        found: list[Cell] = []
+        _gather(self.args, found)
+        if self.kwargs:
+            _gather(self.kwargs.values(), found)
+        return found
+
+    def replay(self, reached_by: Cell, tensors: dict[Cell, torch.Tensor], last: set[Cell]) -> list[tuple[Cell, torch.Tensor]]:
+        """Run the op: the cells it makes, each with a tensor on its storage. What is in ``last`` may be overwritten, not cloned."""
+        work = tensors
+        if self.written:
+            work = dict(tensors)
+            for cell in self.written:
+                if cell not in last:
+                    work[cell] = Window.of(tensors[cell]).on(tensors[cell].untyped_storage().clone())
+        args = [_rebuilt(argument, work) for argument in self.args]
+        kwargs = {name: _rebuilt(value, work) for name, value in self.kwargs.items()} if self.kwargs else {}
+        torch._C._set_grad_enabled(self.grad)
+        if self.rng is None:
             result = self.func(*args, **kwargs)
-        tensors = tensors_in(result)
-        made = [(cell(), tensors[position].untyped_storage()) for position, cell in self.outputs]
-        made += [(new(), work[old]) for old, new in self.replaced]
-        return {cell: storage for cell, storage in made if cell is not None}
+        else:
+            with _generator_at(*self.rng):
+                result = self.func(*args, **kwargs)
+        if self.outputs is None:
+            made = [(reached_by, result)]
+        else:
+            results = tensors_in(result)
+            made = [(cell, results[position]) for position, reference in self.outputs if (cell := reference()) is not None]
+        return made + [(cell, work[old]) for old, reference in self.replaced if (cell := reference()) is not None]
+
+
+def _gather(arguments: Any, found: list[Cell]) -> None:
+    for argument in arguments:
+        if type(argument) is Reference:
+            found.append(argument.cell)
+        elif type(argument) in _SEQUENCES:
+            _gather(argument, found)
 
 
 @contextmanager
-def _generator_at(rng: tuple[torch.Generator, torch.Tensor] | None) -> Iterator[None]:
+def _generator_at(generator: torch.Generator, state: torch.Tensor) -> Iterator[None]:
     """The generator in the state that it had then, and afterwards in the one that it has now."""
-    if rng is None:
-        yield
-        return
-    generator, state = rng
     now = generator.get_state()
     generator.set_state(state)
     try:
@@ -124,13 +162,15 @@ def _generator_at(rng: tuple[torch.Generator, torch.Tensor] | None) -> Iterator[
         generator.set_state(now)
 
 
-def _rebuilt(argument: Any, storages: dict[Cell, torch.UntypedStorage]) -> Any:
+def _rebuilt(argument: Any, tensors: dict[Cell, torch.Tensor]) -> Any:
     # Not a closure: one that calls itself is a reference cycle, and would hold the storages until the garbage collector runs.
-    if isinstance(argument, View):
-        return argument.on(storages[argument.cell])
-    if isinstance(argument, Scratch):
+    kind = type(argument)
+    if kind is Reference:
+        tensor = tensors[argument.cell]
+        return tensor if Window.of(tensor) == argument.window else argument.window.on(tensor.untyped_storage())
+    if kind is Scratch:
         return argument.make()
-    return type(argument)([_rebuilt(part, storages) for part in argument]) if isinstance(argument, list | tuple) else argument
+    return kind([_rebuilt(part, tensors) for part in argument]) if kind in _SEQUENCES else argument
 
 
 def tensors_in(tree: object) -> list[torch.Tensor]:
@@ -141,53 +181,64 @@ def tensors_in(tree: object) -> list[torch.Tensor]:
     found: list[torch.Tensor] = []
     for part in parts:
         kind = type(part)
-        if kind in _PLAIN_TENSORS:  # isinstance of Tensor asks its metaclass, in Python.
+        if kind in PLAIN_TENSORS:  # isinstance of Tensor asks its metaclass, in Python.
             found.append(part)
-        elif kind not in _NO_TENSORS:
+        elif kind not in NO_TENSORS:
             found += tensors_in(part)
     return found
 
 
-_PLAIN_TENSORS = frozenset({torch.Tensor, torch.nn.Parameter})
-_NO_TENSORS = frozenset({type(None), bool, int, float, complex, str, torch.dtype, torch.device, torch.layout, torch.memory_format})
+PLAIN_TENSORS = frozenset({torch.Tensor, torch.nn.Parameter})
+NO_TENSORS = frozenset({type(None), bool, int, float, complex, str, torch.dtype, torch.device, torch.layout, torch.memory_format})
+_SEQUENCES = frozenset({list, tuple})
 
 
 @dataclass(slots=True)
 class Tally:
-    """What recomputing has cost so far; ``running`` while it goes on."""
+    """What recomputing has cost so far; ``running`` while it goes on. ``dropped`` saves, of which ``done`` are over."""
 
     ops: int = 0
     seconds: float = 0.0
     running: bool = False
+    dropped: int = 0
+    done: int = 0
 
 
-def _order(target: Cell) -> tuple[list[Node], dict[Cell, torch.UntypedStorage]]:
-    """The nodes to run for a value, each after what it reads, and the storages they start from. Iterative: chains are long."""
-    nodes: list[Node] = []
-    storages: dict[Cell, torch.UntypedStorage] = {}
-    done: set[int] = set()
+def _order(target: Cell) -> tuple[list[tuple[Node, Cell]], dict[Cell, torch.Tensor]]:
+    """The nodes to run for a value, each after what it reads, and the tensors they start from. Iterative: chains are long."""
+    nodes: list[tuple[Node, Cell]] = []
+    tensors: dict[Cell, torch.Tensor] = {}
+    done: set[Node] = set()
     stack: list[tuple[Cell, bool]] = [(target, False)]
     while stack:
         cell, ready = stack.pop()
         if ready:
-            if cell.node is not None and id(cell.node) not in done:
-                done.add(id(cell.node))
-                nodes.append(cell.node)
+            if cell.node is not None and cell.node not in done:
+                done.add(cell.node)
+                nodes.append((cell.node, cell))
             continue
-        if cell in storages or (cell.node is not None and id(cell.node) in done):
+        if cell in tensors or cell.node in done:
             continue
-        storage = cell.held()
-        if storage is not None:
-            storages[cell] = storage
+        tensor = cell.held()
+        if tensor is not None:
+            tensors[cell] = tensor
             continue
         assert cell.node is not None, "a dropped value has no recipe"
         stack.append((cell, True))
-        stack.extend((read, False) for read in cell.node.reads)
-    return nodes, storages
+        stack.extend((read, False) for read in cell.node.reads())
+    return nodes, tensors
 
 
-def recompute(target: Cell, tally: Tally) -> torch.UntypedStorage:
+def learn(target: Cell) -> None:
+    """Note which ops the value would be made by, without making it."""
+    for node, _ in _order(target)[0]:
+        node.frame.needed.add((node.func._schema.name, node.nth))
+
+
+def recompute(target: Cell, tally: Tally) -> torch.Tensor:
     """Make a dropped value again; what else was dropped and comes by on the way stays cached while its saves wait."""
+    if target.cached is not None:
+        return target.cached
     start, tally.running = time.perf_counter(), True
     try:
         with below_autograd():
@@ -197,19 +248,21 @@ def recompute(target: Cell, tally: Tally) -> torch.UntypedStorage:
         tally.seconds += time.perf_counter() - start
 
 
-def _run(target: Cell, tally: Tally) -> torch.UntypedStorage:
-    nodes, storages = _order(target)
-    last_reader = {cell: node for node in nodes for cell in node.reads}
+def _run(target: Cell, tally: Tally) -> torch.Tensor:
+    nodes, tensors = _order(target)
+    last_reader = {cell: node for node, _ in nodes for cell in node.reads()}
     owned: set[Cell] = set()
-    for node in nodes:
-        ending = {cell for cell in node.reads if last_reader[cell] is node and cell in owned and cell is not target}
-        made = node.replay(storages, {cell for cell in ending if cell.cached is None})
+    for node, reached_by in nodes:
+        ending = {cell for cell in owned if last_reader.get(cell) is node and cell is not target}
+        made = node.replay(reached_by, tensors, {cell for cell in ending if cell.cached is None})
         tally.ops += 1
+        node.frame.needed.add((node.func._schema.name, node.nth))
         for cell in ending:
-            del storages[cell]
-        for cell, storage in made.items():
-            storages[cell] = storage
+            del tensors[cell]
+            owned.remove(cell)
+        for cell, tensor in made:
+            tensors[cell] = tensor
             owned.add(cell)
             if cell.waiting:
-                cell.cached = storage
-    return storages[target]
+                cell.cached = tensor
+    return tensors[target]

@@ -1,16 +1,20 @@
 """Which module is running, and the key of what an op makes in it."""
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import torch
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from memviz.core.keys import Key
+
+Wanted: TypeAlias = dict[tuple[str, int], frozenset[tuple[str, int]]]
+"""By a module's path and the number of its call: op and nth."""
 
 OUTSIDE = "(step)"
 """The module path of what runs outside every module, such as the loss."""
@@ -23,6 +27,10 @@ class Frame:
     path: str
     call: int
     counts: dict[str, int] = field(default_factory=dict)
+    wanted: frozenset[tuple[str, int]] | None = None
+    """Op and nth of those that something may be recomputed from, where that is known."""
+    needed: set[tuple[str, int]] = field(default_factory=set)
+    """Op and nth of those that something was recomputed from."""
 
     def count(self, op: str) -> int:
         """How often the op has run in this call before."""
@@ -38,11 +46,19 @@ class Scope:
     outermost modules go by their class. Modules given to the constructor go by the names they are given.
     """
 
-    def __init__(self, modules: dict[str, nn.Module] | None = None) -> None:
+    def __init__(
+        self, modules: dict[str, nn.Module] | None = None, wanted_by: Callable[[nn.Module], Wanted] = lambda _module: {}
+    ) -> None:
+        self.wanted: Wanted = {}
+        """What is wanted of the first outermost module and of what comes after it; all of everything where that is not known."""
+        self.first: nn.Module | None = None
+        self._wanted_by = wanted_by
         self.paths: dict[int, str] = {}
         self.kinds: dict[str, nn.Module] = {}
         self._calls: dict[str, int] = {}
         self._stack = [Frame(OUTSIDE, 0)]
+        self.frames = [self._stack[0]]
+        """Every call so far."""
         self._hooks: list[Any] = []
         for name, module in (modules or {}).items():
             self._name(module, name)
@@ -64,10 +80,15 @@ class Scope:
     def _enter_module(self, module: nn.Module, _inputs: object) -> None:
         if id(module) not in self.paths:
             self._name(module, type(module).__name__ if self.kinds else "")
+        if self.first is None:
+            self.first, self.wanted = module, self._wanted_by(module)
+            self.frame.wanted = self.wanted.get((OUTSIDE, 0))
         path = self.paths[id(module)]
         call = self._calls.get(path, 0)
         self._calls[path] = call + 1
-        self._stack.append(Frame(path, call))
+        frame = Frame(path, call, wanted=self.wanted.get((path, call)))
+        self._stack.append(frame)
+        self.frames.append(frame)
 
     def _leave_module(self, module: nn.Module, _inputs: object, _output: object) -> None:
         if len(self._stack) > 1 and self.frame.path == self.paths.get(id(module)):

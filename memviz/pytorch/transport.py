@@ -1,16 +1,24 @@
-"""Where swapped bytes wait: pinned host memory for an accelerator, files for the CPU (E6)."""
+"""Where swapped bytes wait: pinned host memory for an accelerator, a file for the CPU (E6)."""
 
 from __future__ import annotations
 
-import shutil
+import ctypes
+import os
 import tempfile
+import threading
 import weakref
+import zlib
 from collections import defaultdict
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 
 import torch
+
+AT_ONCE = 256 * 1024
+"""Bytes up to which copying to the file's cache takes less time than handing the work to another thread."""
+
+CHECKED = bool(os.environ.get("MEMVIZ_CHECK_SWAPS"))
+"""Whether the bytes that come back are checked against a checksum of those that left."""
 
 
 class Parcel(Protocol):
@@ -29,7 +37,7 @@ class Parcel(Protocol):
         ...
 
     def finish_fetch(self) -> None:
-        """Make the compute that follows see the bytes."""
+        """Make the compute that follows see the bytes; OSError if they did not come back as they left."""
         ...
 
     def discard(self) -> None:
@@ -40,75 +48,133 @@ class Parcel(Protocol):
 class Transport(Protocol):
     """A place for parcels."""
 
-    def send(self, tensor: torch.Tensor) -> Parcel:
-        """Begin to put away a tensor on the device, uint8 of shape (nbytes,)."""
+    device: torch.device
+
+    def send(self, storage: torch.UntypedStorage) -> Parcel:
+        """Begin to put away the bytes of a storage on the device."""
         ...
 
 
 class Disk:
-    """Files in a private folder, written and read by one background thread; both go when the last user does."""
+    """One file without a name, in which values lie side by side; one background thread moves what is large.
+
+    No folder shows the file, and nobody else can open it: the system frees it however the process ends. It lies where Python's
+    ``tempfile`` puts files, so the variable TMPDIR moves it to another disk.
+    """
+
+    device = torch.device("cpu")
 
     def __init__(self) -> None:
+        file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # It is closed with the last parcel.
+        self.descriptor = file.fileno()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="memviz-swap")
-        self.folder = Path(tempfile.mkdtemp(prefix="memviz-swap-"))
-        self._close = weakref.finalize(self, _close, self._pool, self.folder)
-        self._count = 0
+        weakref.finalize(self, _close, self._pool, file)
+        self._lock = threading.Lock()
+        self._free: dict[int, list[int]] = defaultdict(list)
+        self.size = 0
 
-    def send(self, tensor: torch.Tensor) -> _File:
+    def send(self, storage: torch.UntypedStorage) -> Parcel:
         """See Transport."""
-        self._count += 1
-        return _File(self, self._pool, self.folder / f"{self._count}.bin", tensor)
+        return _Extent(self, storage)
+
+    def take(self, nbytes: int) -> int:
+        """The offset of a free place in the file: a step's sizes come again in the next, so that the file stops growing."""
+        with self._lock:
+            free = self._free[nbytes]
+            if free:
+                return free.pop()
+            offset, self.size = self.size, self.size + nbytes
+            return offset
+
+    def give_back(self, offset: int, nbytes: int) -> None:
+        """The place is free again."""
+        with self._lock:
+            self._free[nbytes].append(offset)
+
+    def submit(self, work: object, *arguments: object) -> Future[None]:
+        """Have the background thread do it."""
+        return self._pool.submit(work, *arguments)  # type: ignore[arg-type]
 
 
-def _close(pool: ThreadPoolExecutor, folder: Path) -> None:
-    # Not waiting: this may run on the pool's own thread. A write that is under way fails or goes to a removed file.
-    pool.shutdown(wait=False, cancel_futures=True)
-    shutil.rmtree(folder, ignore_errors=True)
+def _close(pool: ThreadPoolExecutor, file: IO[bytes]) -> None:
+    pool.shutdown(wait=False, cancel_futures=True)  # Not waiting: this may run on the pool's own thread.
+    file.close()  # A move under way holds the Disk, so there is none.
 
 
-class _File:
-    """A parcel in a file."""
+class _Extent:
+    """A parcel in the file."""
 
-    def __init__(self, disk: Disk, pool: ThreadPoolExecutor, path: Path, tensor: torch.Tensor) -> None:
-        self._disk = disk  # The folder lives as long as a parcel in it.
-        self._pool, self._path = pool, path
-        self._nbytes = tensor.numel()
-        self._future: Future[None] = pool.submit(_write, tensor, path)
+    __slots__ = ("_checksum", "_disk", "_future", "_nbytes", "_offset")
+
+    def __init__(self, disk: Disk, storage: torch.UntypedStorage) -> None:
+        self._disk, self._nbytes = disk, storage.nbytes()
+        self._offset = disk.take(self._nbytes)
+        self._checksum = zlib.crc32(_bytes(storage)) if CHECKED else None
+        self._future: Future[None] | None = self._do(_write, storage)
+
+    def _do(self, move: object, storage: torch.UntypedStorage) -> Future[None] | None:
+        """Move now if that is quick; None if it is done. What fails does so when it is waited for."""
+        if self._nbytes > AT_ONCE:
+            return self._disk.submit(move, self._disk, self._offset, storage)
+        try:
+            move(self._disk, self._offset, storage)  # type: ignore[operator]
+        except OSError as error:
+            failed: Future[None] = Future()
+            failed.set_exception(error)
+            return failed
+        return None
 
     def sent(self) -> bool:
-        return self._future.done()
+        return self._future is None or self._future.done()
 
     def finish_sending(self) -> None:
-        self._future.result()
+        self._finish()
+
+    def _finish(self) -> None:
+        if self._future is not None:
+            self._future.result()
+            self._future = None
 
     def start_fetch(self, out: torch.Tensor) -> None:
-        self._future = self._pool.submit(_read, out, self._path)
+        self._finish()
+        self._future = self._do(_read, out.untyped_storage())
+        if self._checksum is not None:
+            self._finish()
+            if zlib.crc32(_bytes(out.untyped_storage())) != self._checksum:
+                msg = f"{self._nbytes} swapped bytes came back changed; the disk or its driver is at fault"
+                raise OSError(msg)
 
     def finish_fetch(self) -> None:
-        self._future.result()
+        self._finish()
 
     def discard(self) -> None:
-        if not self._future.cancel():
-            path = self._path
-            self._future.add_done_callback(lambda _future: path.unlink(missing_ok=True))
+        if self._future is None or self._future.cancel():
+            self._disk.give_back(self._offset, self._nbytes)
+        else:
+            disk, offset, nbytes = self._disk, self._offset, self._nbytes
+            self._future.add_done_callback(lambda _future: disk.give_back(offset, nbytes))
 
 
-def _write(tensor: torch.Tensor, path: Path) -> None:
-    try:
-        with path.open("xb") as file:
-            file.write(memoryview(tensor.numpy()))
-    except OSError:
-        path.unlink(missing_ok=True)
-        raise
+def _bytes(storage: torch.UntypedStorage) -> memoryview:
+    """The storage's memory, as it is: no torch op, which a dispatch mode would see."""
+    return memoryview((ctypes.c_ubyte * storage.nbytes()).from_address(storage.data_ptr())).cast("B")
 
 
-def _read(tensor: torch.Tensor, path: Path) -> None:
-    with path.open("rb") as file:
-        count = file.readinto(memoryview(tensor.numpy()))
-    if count != tensor.numel():
-        msg = f"a swapped value came back short: {count} of {tensor.numel()} bytes from {path}"
-        raise OSError(msg)
-    path.unlink()
+def _write(disk: Disk, offset: int, storage: torch.UntypedStorage) -> None:
+    left = _bytes(storage)
+    while left:
+        count = os.pwrite(disk.descriptor, left, offset)
+        left, offset = left[count:], offset + count
+
+
+def _read(disk: Disk, offset: int, storage: torch.UntypedStorage) -> None:
+    left = _bytes(storage)
+    while left:
+        count = os.preadv(disk.descriptor, [left], offset)
+        if not count:
+            msg = f"a swapped value came back {len(left)} bytes short; something has cut the swap file"
+            raise OSError(msg)
+        left, offset = left[count:], offset + count
 
 
 class Host:
@@ -122,9 +188,9 @@ class Host:
         self.stream = torch.cuda.Stream(device)
         self.free: dict[int, list[torch.Tensor]] = defaultdict(list)
 
-    def send(self, tensor: torch.Tensor) -> _Pinned:
+    def send(self, storage: torch.UntypedStorage) -> Parcel:
         """See Transport."""
-        return _Pinned(self, tensor)
+        return _Pinned(self, torch.empty(0, dtype=torch.uint8, device=self.device).set_(storage))
 
 
 class _Pinned:

@@ -1,9 +1,8 @@
-"""Which version each storage is at while a forward pass runs, and how many bytes are live."""
+"""Which version each storage is at while a forward pass runs."""
 
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import torch
@@ -12,50 +11,50 @@ from memviz.pytorch import compat
 from memviz.pytorch.recipes import Cell
 
 if TYPE_CHECKING:
-    from memviz.pytorch.saved import Away
+    from memviz.pytorch.saved import Dropped
+    from memviz.pytorch.scope import Scope
 
 
-class Live:
-    """Bytes of the storages it has been shown that are still alive, and ``resident`` ones beside them."""
+class Entry(weakref.ref):  # type: ignore[type-arg]
+    """A storage while it lives, with its current version and what was dropped of it."""
 
-    def __init__(self, resident: int = 0) -> None:
-        self.nbytes = resident
+    __slots__ = ("cell", "dropped", "name")
 
-    def __call__(self) -> int:
-        return self.nbytes
-
-    def watch(self, storage: torch.UntypedStorage) -> None:
-        """Count a storage until it is gone."""
-        nbytes = storage.nbytes()
-        self.nbytes += nbytes
-        weakref.finalize(storage, self._gone, nbytes).atexit = False
-
-    def _gone(self, nbytes: int) -> None:
-        self.nbytes -= nbytes
-
-
-@dataclass(slots=True, eq=False)
-class Entry:
-    """A storage's current version, and what was saved on it and may have left."""
-
-    storage: weakref.ref[torch.UntypedStorage]
     cell: Cell
-    saved: list[weakref.ref[Away]] = field(default_factory=list)
+    dropped: list[weakref.ref[Dropped]] | None
+    name: int
 
 
 class Versions:
-    """The current cell of each storage that has been seen. What no seen op made is a leaf: held, and checked for writes."""
+    """The current cell of each storage that has been seen.
 
-    def __init__(self, live: Live) -> None:
+    A storage that no seen op has made is a leaf: held, and checked for writes. So is one that had no recipe made for it, once a
+    recipe reads it, where the scope knows which are wanted; else a tensor that is no leaf of autograd's may change out of sight, and
+    is opaque.
+    """
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
         self._entries: dict[int, Entry] = {}
-        self._live = live
+        entries = self._entries
+
+        def gone(entry: Entry) -> None:
+            if entries.get(entry.name) is entry:
+                del entries[entry.name]
+
+        self._gone = gone
+
+    @property
+    def holding(self) -> bool:
+        """Whether what has no recipe is held for the recipes that read it."""
+        return bool(self._scope.wanted)
 
     def _entry(self, tensor: torch.Tensor) -> Entry | None:
         if tensor.layout is not torch.strided:
             return None
         storage = tensor.untyped_storage()
         entry = self._entries.get(storage._cdata)
-        return entry if entry is not None and entry.storage() is storage else None
+        return entry if entry is not None and entry() is storage else None
 
     def known(self, tensor: torch.Tensor) -> Cell | None:
         """The tensor's cell, if it has a storage and that has been seen."""
@@ -64,14 +63,13 @@ class Versions:
 
     def of(self, tensor: torch.Tensor) -> Cell:
         """The tensor's cell; for an unseen storage a leaf, or opaque if the tensor may change out of sight."""
-        cell = self.known(tensor)
-        if cell is None:
-            if tensor.layout is not torch.strided:
-                return Cell()
-            cell = Cell(nbytes=tensor.untyped_storage().nbytes())
-            if compat.plain(tensor) and tensor.is_leaf:
-                cell.hold(tensor)
-            self.set(tensor, cell)
+        entry = self._entry(tensor)
+        if entry is not None and not (entry.cell.blank and self.holding):
+            return entry.cell
+        cell = Cell()
+        if compat.plain(tensor) and (tensor.is_leaf or self.holding):
+            cell.leaf = tensor if tensor.is_leaf else compat.sibling(tensor)
+        self.set(tensor, cell)
         return cell
 
     def set(self, tensor: torch.Tensor, cell: Cell) -> None:
@@ -79,30 +77,31 @@ class Versions:
         entry = self._entry(tensor)
         if entry is not None:
             entry.cell = cell
-            return
-        if tensor.layout is not torch.strided:
-            return
-        storage, entries = tensor.untyped_storage(), self._entries
-        name = storage._cdata
+        elif tensor.layout is torch.strided:
+            self.add(tensor, cell)
 
-        def gone(reference: object) -> None:
-            if name in entries and entries[name].storage is reference:
-                del entries[name]
+    def add(self, tensor: torch.Tensor, cell: Cell) -> None:
+        """As ``set``, for a storage that has not been seen."""
+        storage = tensor.untyped_storage()
+        entry = Entry(storage, self._gone)
+        entry.cell, entry.dropped, entry.name = cell, None, storage._cdata
+        self._entries[entry.name] = entry
 
-        entries[name] = Entry(weakref.ref(storage, gone), cell)
-        self._live.watch(storage)
-
-    def note_saved(self, tensor: torch.Tensor, handle: Away) -> None:
+    def note_dropped(self, tensor: torch.Tensor, handle: Dropped) -> None:
         """Autograd was given this handle in the tensor's place."""
         entry = self._entry(tensor)
         if entry is not None:
-            entry.saved.append(weakref.ref(handle))
+            if entry.dropped is None:
+                entry.dropped = []
+            entry.dropped.append(weakref.ref(handle))
 
-    def saved(self, tensor: torch.Tensor) -> list[Away]:
+    def dropped(self, tensor: torch.Tensor) -> list[Dropped]:
         """The handles on the tensor's storage that are still there."""
         entry = self._entry(tensor)
-        return [] if entry is None else [handle for reference in entry.saved if (handle := reference()) is not None]
+        if entry is None or entry.dropped is None:
+            return []
+        return [handle for reference in entry.dropped if (handle := reference()) is not None]
 
     def clear(self) -> None:
-        """Forget everything but the count of live bytes."""
+        """Forget everything."""
         self._entries.clear()

@@ -2,49 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NamedTuple, Self
 
 import torch
 
-if TYPE_CHECKING:
-    from memviz.pytorch.recipes import Cell
 
+class Window(NamedTuple):
+    """Where in a storage a tensor's elements lie; in elements, not bytes."""
 
-@dataclass(slots=True, frozen=True)
-class View:
-    """A tensor as a window on a cell's storage."""
-
-    cell: Cell
     dtype: torch.dtype
     size: torch.Size
     stride: tuple[int, ...]
     offset: int
 
     @classmethod
-    def of(cls, tensor: torch.Tensor, cell: Cell) -> View:
+    def of(cls, tensor: torch.Tensor) -> Self:
         """The window that the tensor is."""
-        return cls(cell, tensor.dtype, tensor.size(), tensor.stride(), tensor.storage_offset())
+        return cls(tensor.dtype, tensor.size(), tensor.stride(), tensor.storage_offset())
 
     def on(self, storage: torch.UntypedStorage) -> torch.Tensor:
-        """The same window on another storage."""
+        """The tensor that shows the same window of another storage."""
         return torch.empty(0, dtype=self.dtype, device=storage.device).set_(storage, self.offset, self.size, self.stride)
 
 
-def disjoint(view: View, tensor: torch.Tensor) -> bool:
-    """Whether a tensor on the view's storage surely shares no byte with it; False also where that is not easily seen.
+def disjoint(window: Window, tensor: torch.Tensor) -> bool:
+    """Whether a tensor on the window's storage surely shares no byte with it; False also where that is not easily seen.
 
     Seen are columns of one matrix, as ``chunk`` makes them: runs of adjacent elements that repeat at a common stride.
 
     >>> first, second = torch.zeros(4, 6).chunk(2, dim=1)
-    >>> disjoint(View.of(first, None), second)
+    >>> disjoint(Window.of(first), second)
     True
-    >>> disjoint(View.of(first, None), first[1:])
+    >>> disjoint(Window.of(first), first[1:])
     False
     """
-    if view.dtype != tensor.dtype:
+    if window.dtype != tensor.dtype:
         return False
-    one = _columns(view.size, view.stride, view.offset)
+    one = _columns(window.size, window.stride, window.offset)
     other = _columns(tensor.size(), tensor.stride(), tensor.storage_offset())
     return one is not None and other is not None and one[2] == other[2] and (one[1] <= other[0] or other[1] <= one[0])
 

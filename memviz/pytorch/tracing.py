@@ -1,0 +1,267 @@
+"""Sees each forward op and remembers how its outputs are made (E1, E2, E5)."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from memviz.pytorch import compat
+from memviz.pytorch.recipes import NO_TENSORS, PLAIN_TENSORS, Cell, Node, Reference, Scratch, Tally, tensors_in
+from memviz.pytorch.saved import Dropped
+from memviz.pytorch.versions import Versions
+from memviz.pytorch.views import Window
+
+if TYPE_CHECKING:
+    from memviz.pytorch.scope import Frame, Scope
+
+_OpOverload = torch._ops.OpOverload
+_ONE = (torch.Tensor,)
+
+
+class Tracer(TorchDispatchMode):
+    """The recipes of a forward pass, by the storages that they fill.
+
+    Where it is known which ops something is recomputed from (``Frame.wanted``), only those get a recipe; what one of them reads that
+    no recipe makes is held with it. A write is seen whether it is wanted or not.
+
+    Blind spots: writes that bypass torch (numpy views of an activation) are not seen.
+    """
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # Else every call goes through one more wrapper, against compiling what is below, which nothing here does.
+
+    def __init__(self, scope: Scope, tally: Tally) -> None:
+        super().__init__()
+        self._scope, self._tally = scope, tally
+        self._versions = Versions(scope)
+        self._overwritten: list[Dropped] = []
+        self._busy = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if self._overwritten:
+            for handle in self._overwritten:  # Version counters move when the op that wrote has returned, so only now.
+                handle.settle()
+            self._overwritten.clear()
+        if self._busy or compat.in_backward() or type(func) is not _OpOverload:
+            return func(*args, **kwargs) if kwargs else func(*args)
+        traits = compat.traits(func)
+        frame = self._scope.frame
+        name = traits.name
+        nth = frame.counts.get(name, 0)
+        frame.counts[name] = nth + 1
+        wanted = frame.wanted is None or (name, nth) in frame.wanted
+        if traits.simple:
+            result = func(*args, **kwargs) if kwargs else func(*args)
+            if wanted and traits.view:
+                for tensor in tensors_in(args):  # What shows a leaf in another way is none itself.
+                    self._versions.of(tensor)
+            elif wanted:
+                self._remember(func, traits, args, kwargs, result, frame, nth)
+            return result
+        return self._watch(func, traits, args, kwargs or {}, frame, nth, wanted=wanted)
+
+    def cell(self, tensor: torch.Tensor) -> Cell | None:
+        """The version that a plain tensor's storage is at, if an op that was seen has made it."""
+        cell = self._versions.known(tensor)
+        return None if cell is None or cell.frame is None else cell
+
+    def drop(self, tensor: torch.Tensor, cell: Cell) -> Dropped:
+        """A handle to have the tensor made again by."""
+        handle = Dropped(tensor, cell, self._tally)
+        self._versions.note_dropped(tensor, handle)
+        return handle
+
+    def finish(self) -> None:
+        """Forward is over."""
+        self._overwritten.clear()
+        self._versions.clear()
+
+    def _remember(self, func: Any, traits: compat.Traits, args: Any, kwargs: Any, result: Any, frame: Frame, nth: int) -> None:
+        """The recipe of an op that has run and wrote nothing but its results."""
+        single = type(result) is torch.Tensor
+        references = [self._refer(argument) for argument in args]
+        named = {name: self._refer(value) for name, value in kwargs.items()} if kwargs else None
+        node = None
+        if OPAQUE not in references and (named is None or OPAQUE not in named.values()):
+            node = Node(func, tuple(references), frame, nth, grad=torch.is_grad_enabled())
+            node.kwargs = named
+        made = []
+        for position, tensor in enumerate((result,) if single else tensors_in(result)):
+            if not compat.plain(tensor) or self._versions.known(tensor) is not None:
+                continue
+            cell = Cell()
+            cell.frame, cell.op, cell.nth, cell.node = frame, traits.name, nth, node
+            if position:
+                cell.output = position
+            self._versions.add(tensor, cell)
+            if not single:
+                made.append((position, weakref.ref(cell)))
+        if node is not None and not single:
+            node.outputs = tuple(made)
+
+    def _refer(self, argument: Any) -> Any:
+        """An argument with a reference in the place of each tensor; OPAQUE in that of one that can't be had again."""
+        kind = type(argument)
+        if kind in NO_TENSORS:
+            return argument
+        if kind in PLAIN_TENSORS:
+            if not compat.plain(argument):
+                return OPAQUE
+            cell = self._versions.of(argument)
+            if cell.uninitialised or not cell.replayable:
+                return OPAQUE
+            self._read(cell)
+            return Reference(cell, Window.of(argument))
+        if kind is list or kind is tuple:
+            parts = kind([self._refer(part) for part in argument])
+            return OPAQUE if OPAQUE in parts else parts
+        return OPAQUE if isinstance(argument, torch.Tensor) else argument
+
+    @staticmethod
+    def _read(cell: Cell) -> None:
+        cell.read = True
+        if cell.leaf is not None and cell.leaf_version is None:
+            cell.leaf_version = cell.leaf._version
+
+    def _watch(self, func: Any, traits: compat.Traits, args: Any, kwargs: Any, frame: Frame, nth: int, *, wanted: bool) -> Any:
+        """Run an op that writes, draws random numbers or makes a tensor out of nothing."""
+        written = compat.written(traits, args, kwargs)
+        node = self._node(func, traits, args, kwargs, written, frame, nth) if wanted else None
+        self._protect(written)
+        result = func(*args, **kwargs)
+        self._note(traits, node, written, args, kwargs, result, frame, nth, wanted=wanted)
+        return result
+
+    def _node(
+        self, func: Any, traits: compat.Traits, args: Any, kwargs: Any, written: list[torch.Tensor], frame: Frame, nth: int
+    ) -> Node | None:
+        """The recipe of an op, taken before it runs; None if it can't run again."""
+        tensors = tensors_in(args) + tensors_in(kwargs)
+        scratch = compat.only_written(traits, args)
+        overwritten = [tensor for tensor in written if id(tensor) not in scratch]
+        tensors = [tensor for tensor in tensors if id(tensor) not in scratch]
+        if not traits.replayable or not (tensors or traits.random) or not all(map(compat.plain, tensors)):
+            return None
+        if not all(self._readable(tensor, traits, overwritten) for tensor in tensors):
+            return None
+        for tensor in tensors:
+            self._read(self._versions.of(tensor))
+        node = Node(func, self._referred(args, scratch), frame, nth, grad=torch.is_grad_enabled())
+        node.kwargs = {name: self._referred(value, scratch) for name, value in kwargs.items()}
+        node.written = tuple(dict.fromkeys(map(self._versions.of, overwritten)))
+        if traits.random:
+            generator = _generator(kwargs, tensors[0].device if tensors else kwargs.get("device"))
+            if generator is None:
+                return None
+            node.rng = (generator, generator.get_state())
+        return node
+
+    def _readable(self, tensor: torch.Tensor, traits: compat.Traits, overwritten: list[torch.Tensor]) -> bool:
+        """Whether a recipe may read what the tensor shows: it can be had again, and something has been written there."""
+        cell = self._versions.of(tensor)
+        filled = any(tensor is other for other in overwritten) and traits.name in compat.FILLING
+        covered = filled and tensor.numel() * tensor.element_size() == tensor.untyped_storage().nbytes()
+        return cell.replayable and (not cell.uninitialised or covered or traits.empty)
+
+    def _referred(self, argument: Any, scratch: set[int]) -> Any:
+        """As ``_refer``, of what is known to be readable."""
+        if isinstance(argument, torch.Tensor):
+            if id(argument) in scratch:
+                return Scratch(argument.size(), argument.dtype, argument.device)
+            return Reference(self._versions.of(argument), Window.of(argument))
+        return type(argument)([self._referred(part, scratch) for part in argument]) if isinstance(argument, list | tuple) else argument
+
+    def _protect(self, written: list[torch.Tensor]) -> None:
+        """Keep a copy of a leaf that recipes have read before it is overwritten (E5)."""
+        for tensor in written:
+            cell = self._versions.known(tensor)
+            if cell is not None and cell.leaf is not None and cell.read and tensor.layout is torch.strided:
+                self._busy = True
+                flat = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
+                cell.leaf = flat.clone()
+                cell.leaf_version = cell.leaf._version
+                self._busy = False
+
+    def _note(
+        self,
+        traits: compat.Traits,
+        node: Node | None,
+        written: list[torch.Tensor],
+        args: Any,
+        kwargs: Any,
+        result: Any,
+        frame: Frame,
+        nth: int,
+        *,
+        wanted: bool,
+    ) -> None:
+        """Give each storage that the op made, or wrote to, its new version."""
+        arguments = tensors_in(args) + tensors_in(kwargs)
+        seen = {tensor.untyped_storage()._cdata for tensor in arguments if tensor.layout is torch.strided}
+        for tensor in written:
+            self._overwrite(tensor, traits, node, frame, nth)
+        made = []
+        for position, tensor in enumerate(tensors_in(result) if wanted else ()):
+            if tensor.layout is not torch.strided or (storage := tensor.untyped_storage())._cdata in seen:
+                continue
+            seen.add(storage._cdata)
+            cell = Cell()
+            cell.frame, cell.op, cell.output, cell.nth = frame, traits.name, position, nth
+            if compat.plain(tensor):
+                cell.node = node
+                cell.uninitialised = node is not None and traits.empty
+                if not arguments and traits.factory:
+                    cell.leaf = compat.sibling(tensor)  # Others may write to it out of sight before it is used.
+            self._versions.set(tensor, cell)
+            made.append((position, weakref.ref(cell)))
+        if node is not None:
+            node.outputs = tuple(made)
+
+    def _overwrite(self, tensor: torch.Tensor, traits: compat.Traits, node: Node | None, frame: Frame, nth: int) -> None:
+        old = self._versions.known(tensor)
+        if old is None:
+            if not self._versions.holding:
+                old = self._versions.of(tensor)
+            else:
+                return  # Nobody has read it, and who does so from now on holds it as it is then.
+        self._busy = True
+        for handle in self._versions.dropped(tensor):
+            handle.overwritten(tensor)
+            self._overwritten.append(handle)
+        self._busy = False
+        # Siblings of an unsafe_chunk share a storage but no version counter: what holds the old version can't tell (E5).
+        old.holder = None
+        new = Cell()
+        new.blank = node is None
+        if old.frame is None:  # It existed before, so it stays out of the plan's reach; what it shows now is held like the rest of it.
+            if old.leaf is not None and compat.plain(tensor) and tensor.is_leaf and not torch.is_grad_enabled():
+                new.leaf = tensor
+        else:
+            new.frame, new.op, new.nth = frame, traits.name, nth
+            if node is not None and old in node.written:
+                new.node = node
+                node.replaced = (*node.replaced, (old, weakref.ref(new)))
+        if old.leaf is tensor or not old.read:
+            old.leaf = None
+        self._versions.set(tensor, new)
+
+
+class _Opaque:
+    """Stands for an argument that can't be had again."""
+
+
+OPAQUE = _Opaque()
+
+
+def _generator(kwargs: dict[str, Any], device: torch.device | None) -> torch.Generator | None:
+    given = kwargs.get("generator")
+    if given is not None:
+        return given
+    device = torch.get_default_device() if device is None else torch.device(device)
+    if device.type == "cpu":
+        return torch.default_generator
+    return torch.cuda.default_generators[device.index or 0] if device.type == "cuda" else None
