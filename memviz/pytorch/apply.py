@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from contextlib import ExitStack
+from operator import methodcaller
 from typing import TYPE_CHECKING, Self
 
 import torch
@@ -12,6 +13,7 @@ from memviz.core.keys import Key
 from memviz.core.plan import Action, Plan, Swap
 from memviz.pytorch import compat
 from memviz.pytorch.binding import binding_of
+from memviz.pytorch.collecting import fewer_collections
 from memviz.pytorch.held import Origin
 from memviz.pytorch.recipes import Tally
 from memviz.pytorch.reversible import ReversibleSequence, reversing
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
     from torch import nn
 
     from memviz.pytorch.recipes import Cell
+
+
+OBJECTS_OF_AN_OP = 15
+"""How many objects that the garbage collector follows are kept for an op, at most."""
 
 
 def reversal_key(path: str) -> Key:
@@ -77,9 +83,10 @@ class Engine:
         if self._idle:
             return self
         with ExitStack() as stack:
+            stack.enter_context(fewer_collections(OBJECTS_OF_AN_OP))
             if self._reversing or self._tracer is not None:
                 stack.enter_context(self.scope)
-            stack.enter_context(torch.autograd.graph.saved_tensors_hooks(self._pack, _unpack))
+            stack.enter_context(torch.autograd.graph.saved_tensors_hooks(self._hook(), _UNPACK))
             if self._reversing:
                 stack.enter_context(reversing(self._reverses))
             if self._tracer is not None:
@@ -100,32 +107,46 @@ class Engine:
         if self._binds and self.scope.first is not None:
             self._binding.learn(self.scope, self.tally, self._num_saves)
 
+    def _hook(self) -> Callable[[torch.Tensor], Kept | Dropped | Swapped]:
+        return self._pack if self._tracer is not None or self.plan.swap is None else self._pack_by_size
+
     def _reverses(self, sequence: ReversibleSequence) -> bool:
         return self.plan.action(reversal_key(self.scope.paths.get(id(sequence), ""))) is Action.REVERSE
 
     def _pack(self, tensor: torch.Tensor) -> Kept | Dropped | Swapped:
         if not compat.plain(tensor):
-            return Kept(tensor)
-        name = None if self.on_save is None else self.on_save(tensor)
+            return Kept(tensor, plain=False)
+        if self.on_save is not None:
+            self.on_save(tensor)
+        if self._tracer is None:
+            return Kept(tensor, plain=True)
         self._num_saves += 1
-        saved = self._kept_elsewhere(tensor, name) if self._tracer is None else self._planned(tensor, self._tracer)
+        saved = self._planned(tensor, self._tracer)
         if self.swapper is not None:
             self.swapper.relieve()
+        return saved
+
+    def _pack_by_size(self, tensor: torch.Tensor) -> Kept | Swapped:
+        """Of a plan that only swaps what is kept."""
+        swapper = self.swapper or self._swapper(tensor)
+        if self.on_save is None or not compat.plain(tensor):
+            return swapper.pack(tensor)
+        saved = swapper.offer(tensor, self.on_save(tensor))
+        swapper.relieve()
         return saved
 
     def _planned(self, tensor: torch.Tensor, tracer: Tracer) -> Kept | Dropped | Swapped:
         """The tensor by the action of what it shows."""
         cell = tracer.cell(tensor)
         if cell is None:
-            return self._kept_elsewhere(tensor, None) if self.plan.swap is not None else Kept(tensor)
+            return Kept(tensor, plain=True) if self.plan.swap is None else self._swapper(tensor).offer(tensor)
         action = self._action(cell)
         if action is Action.RECOMPUTE and cell.node is not None and not cell.uninitialised:
             return tracer.drop(tensor, cell)
-        saved: Kept | Swapped | None = None
         if action is Action.SWAP or (action is Action.KEEP and self.plan.swap is not None):
-            saved = self._offer(tensor, _origin(cell), now=action is Action.SWAP)
-        if saved is None:
-            saved = Kept(tensor)
+            saved = self._swapper(tensor).offer(tensor, _origin(cell), now=action is Action.SWAP)
+        else:
+            saved = Kept(tensor, plain=True)
         cell.holder = weakref.ref(saved if isinstance(saved, Kept) else saved.slot)
         return saved
 
@@ -134,22 +155,9 @@ class Engine:
         position = self.plan.matching.at(cell.frame.path, cell.op, cell.output).last(f"{cell.frame.call}.{cell.nth}")
         return Action.KEEP if position is None else self.plan.rules[position].action
 
-    def _kept_elsewhere(self, tensor: torch.Tensor, name: object) -> Kept | Swapped:
-        """The tensor, which may leave if the plan swaps what is kept and it is no parameter or view of one (E7)."""
-        if self.plan.swap is None:
-            return Kept(tensor)
-        base = tensor._base
-        if (tensor.is_leaf and tensor.requires_grad) or (base is not None and base.is_leaf and base.requires_grad):
-            self._swapper(tensor.device).count_leaf(tensor)
-            return Kept(tensor)
-        return self._offer(tensor, name) or Kept(tensor)
-
-    def _offer(self, tensor: torch.Tensor, name: object, *, now: bool = False) -> Swapped | None:
-        return self._swapper(tensor.device).offer(tensor, name, now=now)
-
-    def _swapper(self, device: torch.device) -> Swapper:
+    def _swapper(self, tensor: torch.Tensor) -> Swapper:
         if self.swapper is None:
-            settings = self.plan.swap or Swap()
+            settings, device = self.plan.swap or Swap(), tensor.device
             limit = int(settings.limit or self._limit or compat.device_memory(device))
             transport = self._binding.transport(device, settings.target)
             self.swapper = Swapper(settings, limit, transport, live=self._live, resident=self._resident)
@@ -161,8 +169,7 @@ def _origin(cell: Cell) -> Origin:
     return Origin(cell.frame, cell.op, cell.output, cell.nth)
 
 
-def _unpack(saved: Kept | Dropped | Swapped) -> torch.Tensor:
-    return saved.unpack()
+_UNPACK = methodcaller("unpack")
 
 
 def apply(plan: Plan, model: nn.Module | None = None) -> Engine:

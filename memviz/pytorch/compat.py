@@ -53,9 +53,15 @@ class Traits:
 
     simple: bool = field(init=False, default=False)
     """Whether all that it does is to make its results out of its arguments, the same each time."""
+    normalises: bool = field(init=False, default=False)
+    """Whether it may write running statistics, of which its schema need not say so."""
+    in_place: bool = field(init=False, default=False)
+    """Whether its first argument is what it writes to."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "simple", self._simple)
+        object.__setattr__(self, "normalises", self.name in BATCH_NORMS)
+        object.__setattr__(self, "in_place", self.writes == (0,))
 
 
 def traits(func: torch._ops.OpOverload) -> Traits:
@@ -121,14 +127,11 @@ def alias(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def sibling(tensor: torch.Tensor) -> torch.Tensor:
-    """Another tensor on the same storage, like ``tensor.detach()``, whose version counter is the same (torch 2.11 - 2.13).
+    """Another tensor on a plain tensor's storage, like ``tensor.detach()``, with the same version counter (torch 2.11 - 2.13).
 
     Held in the place of a tensor that autograd saves, it does not hold the graph that made the tensor: a node would otherwise hold
-    its own output, and so itself, in a way that the garbage collector can't see. No dispatch mode sees it being made. What is not
-    plain comes back as it is, since its detached twin may count versions of its own.
+    its own output, and so itself, in a way that the garbage collector can't see. No dispatch mode sees it being made.
     """
-    if not plain(tensor):
-        return tensor
     guard = torch._C._DisableTorchDispatch()
     try:
         return tensor.detach()

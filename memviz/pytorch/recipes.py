@@ -106,10 +106,15 @@ class Node:
     rng: tuple[torch.Generator, torch.Tensor] | None = None
     kwargs: dict[str, Any] | None = None
 
-    def __init__(self, func: Callable[..., Any], args: tuple[Any, ...], frame: Frame, nth: int, *, grad: bool) -> None:
-        self.func, self.args, self.frame, self.nth = func, args, frame, nth
+    def __init__(self, func: Callable[..., Any], op: str, args: tuple[Any, ...], frame: Frame, nth: int, *, grad: bool) -> None:
+        self.func, self.op, self.args, self.frame, self.nth = func, op, args, frame, nth
         self.grad = grad
         """Whether gradients were enabled: some kernels return more when they are (the workspace of a fused RNN)."""
+
+    def note_needed(self) -> None:
+        """Something is recomputed from it, which the steps that follow are to know."""
+        if self.frame.wanted is None:
+            self.frame.needed.add((self.op, self.nth))
 
     def reads(self) -> list[Cell]:
         """The versions it is made from."""
@@ -232,7 +237,7 @@ def _order(target: Cell) -> tuple[list[tuple[Node, Cell]], dict[Cell, torch.Tens
 def learn(target: Cell) -> None:
     """Note which ops the value would be made by, without making it."""
     for node, _ in _order(target)[0]:
-        node.frame.needed.add((node.func._schema.name, node.nth))
+        node.note_needed()
 
 
 def recompute(target: Cell, tally: Tally) -> torch.Tensor:
@@ -256,7 +261,7 @@ def _run(target: Cell, tally: Tally) -> torch.Tensor:
         ending = {cell for cell in owned if last_reader.get(cell) is node and cell is not target}
         made = node.replay(reached_by, tensors, {cell for cell in ending if cell.cached is None})
         tally.ops += 1
-        node.frame.needed.add((node.func._schema.name, node.nth))
+        node.note_needed()
         for cell in ending:
             del tensors[cell]
             owned.remove(cell)

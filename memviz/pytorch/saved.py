@@ -28,9 +28,10 @@ class Kept:
 
     __slots__ = ("__weakref__", "tensor", "version")
 
-    def __init__(self, tensor: torch.Tensor) -> None:
-        self.tensor = compat.sibling(tensor)
-        self.version = None if tensor.is_inference() else tensor._version
+    def __init__(self, tensor: torch.Tensor, *, plain: bool) -> None:
+        # What is not plain is held as it is, since its detached twin may count versions of its own.
+        self.tensor = compat.sibling(tensor) if plain and not tensor.is_leaf else tensor
+        self.version = None if not plain and tensor.is_inference() else tensor._version
 
     def held(self) -> torch.Tensor | None:
         """The tensor, unless it has been overwritten."""

@@ -7,14 +7,14 @@ import warnings
 import weakref
 from collections import OrderedDict
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from memviz.core.plan import Order
 from memviz.core.timeline import Transfer
 from memviz.pytorch import compat
-from memviz.pytorch.saved import checked
+from memviz.pytorch.saved import Kept, checked
 from memviz.pytorch.views import Window
 
 if TYPE_CHECKING:
@@ -29,87 +29,102 @@ IN_FLIGHT = 0.02
 LOOKED_AT = 64
 """How many waiting values are looked at for each tensor saved: those in use are passed over, and there may be thousands."""
 
+LOOKED_AFTER = 0.005
+"""Where the device's own allocator is asked, which takes its time: the part of the threshold that may be saved in between."""
+
+PURGED_AT = 1024
+"""How many saves may wait to be looked at before those that are done with are let go."""
+
 
 class Slot:
     """One storage, on the device or off it. However often it is saved, it moves once.
 
-    ``saves`` are its saved tensors with their versions while it is here, and windows on its bytes once it has left. It leaves
-    only while nobody else holds the storage, and nothing was written since it was saved: so nobody can write to it any more.
+    It leaves only while nobody but its saves holds the storage, and nothing was written since they were made: so nobody can write to
+    it any more.
     """
 
-    __slots__ = ("__weakref__", "address", "arriving", "name", "nbytes", "parcel", "saves", "swapper", "tensor")
+    here: bool = True
+    parcel: Parcel | None = None
+    tensor: torch.Tensor | None = None
+    """The bytes that came back."""
+    arriving: bool = False
 
     def __init__(self, address: int, nbytes: int, name: object, swapper: Swapper) -> None:
         self.address, self.nbytes, self.name, self.swapper = address, nbytes, name, swapper
-        self.saves: list[tuple[torch.Tensor, int] | Window] = []
-        self.parcel: Parcel | None = None
-        self.tensor: torch.Tensor | None = None
-        """The bytes that came back."""
-        self.arriving = False
+        self._saves: list[weakref.ref[Swapped]] = []
 
-    @property
-    def here(self) -> bool:
-        """Whether it has not left yet."""
-        return type(self.saves[0]) is tuple
-
-    def add(self, tensor: torch.Tensor) -> Swapped:
+    def add(self, save: Swapped) -> None:
         """One more save of the storage."""
-        self.saves.append((compat.sibling(tensor), tensor._version))
-        return Swapped(self, len(self.saves) - 1)
+        save.slot = self
+        self._saves.append(weakref.ref(save))
+
+    def saves(self) -> list[Swapped]:
+        """Those that are not done with."""
+        return [save for reference in self._saves if (save := reference()) is not None]
 
     def may_leave(self) -> bool:
-        """Whether nobody but memviz holds the storage, and no save of it was written to."""
-        storage = self.saves[0][0].untyped_storage()  # type: ignore[index]
-        alone = compat.num_owners(storage) == len(self.saves) + 1
-        return alone and all(tensor._version == version for tensor, version in self.saves)  # type: ignore[misc]
+        """Whether nobody but its saves holds the storage, and none was written to."""
+        saves = self.saves()
+        alone = compat.num_owners(saves[0].saved.untyped_storage()) == len(saves) + 1
+        return alone and all(save.saved._version == save.version for save in saves)
 
     def leave(self) -> None:
         """Let go of the storage."""
-        self.saves = [Window.of(tensor) for tensor, _ in self.saves]  # type: ignore[misc]
+        self.here = False
+        for save in self.saves():
+            save.saved = Window.of(save.saved)
 
     def held(self) -> torch.Tensor | None:
         """A tensor on the value's storage, fetched if it has left; None if it was overwritten."""
         if not self.here:
             return self.swapper.fetch(self)
-        tensor, version = self.saves[0]  # type: ignore[misc]
-        return tensor if tensor._version == version else None
+        save = self.saves()[0]
+        return save.saved if save.saved._version == save.version else None
 
     def __del__(self) -> None:
-        self.swapper.forget(self)
         if self.parcel is not None:
             self.parcel.discard()
+        self.swapper.forget(self)
 
 
 class Swapped:
-    """A saved tensor whose value may leave the device."""
+    """A saved tensor whose value may leave the device: ``saved`` is a sibling of it, or its window once the value has left.
 
-    __slots__ = ("place", "slot")
+    It gets a slot when there is reason to look at what could leave, which may never come.
+    """
 
-    def __init__(self, slot: Slot, place: int) -> None:
-        self.slot, self.place = slot, place
+    __slots__ = ("__weakref__", "saved", "slot", "swapper", "version")
+
+    def __init__(self, tensor: torch.Tensor, swapper: Swapper) -> None:
+        self.saved: Any = compat.sibling(tensor)
+        self.version, self.swapper = tensor._version, swapper
+        self.slot: Slot | None = None
 
     def unpack(self) -> torch.Tensor:
         """The tensor; RuntimeError if it was modified in place since it was saved."""
-        saved = self.slot.saves[self.place]
-        if type(saved) is tuple:
-            self.slot.swapper.stay(self.slot)
-            return checked(*saved)
-        assert isinstance(saved, Window)
-        return saved.on(self.slot.swapper.fetch(self.slot).untyped_storage())
+        slot = self.slot
+        if slot is None:
+            self.swapper.backward()
+            slot = self.slot
+        if slot is None or slot.here:
+            if slot is not None:
+                self.swapper.stay(slot)
+            return checked(self.saved, self.version)
+        return self.saved.on(self.swapper.fetch(slot).untyped_storage())
 
 
 class Swapper:
     """Decides what leaves and when it is fetched; a transport moves it.
 
-    At each save: while ``live()``, the bytes on the device, is above ``occupancy`` of the limit, waiting values leave in ``order``,
-    as far as the program is done with them. Memory goes on the calling thread, once the bytes are away. What can't be put away stays.
+    At each save: while the bytes on the device are above ``occupancy`` of the limit, waiting values leave in ``order``, as far as the
+    program is done with them. Memory goes on the calling thread, once the bytes are away. What can't be put away stays.
 
     Args:
         settings: The thresholds.
         limit: Bytes that count as full.
         transport: Moves the bytes.
-        live: Bytes on the device now. Without it they are asked of CUDA's allocator; on the CPU, which has none to ask, they are the
-            parameters and values that were saved, and ``resident`` others.
+        live: Bytes on the device now. Without it they are asked of CUDA's allocator; on the CPU, which has none to ask, they are those
+            of the storages that were saved, and ``resident`` others.
         resident: Bytes that never pass by here, such as optimizer state.
     """
 
@@ -122,7 +137,10 @@ class Swapper:
         self.stall_seconds = 0.0
         self.transfers: list[Transfer] = []
         self._told, self._seen = live, resident
-        self._leaves: set[int] = set()
+        self._new: list[Swapped] = []
+        self._new_bytes = 0
+        self._purge_at = PURGED_AT
+        self._slack = 0.0
         self._slots: dict[int, weakref.ref[Slot]] = {}
         self._bound = IN_FLIGHT * limit
         self._waiting: OrderedDict[int, weakref.ref[Slot]] = OrderedDict()
@@ -138,45 +156,83 @@ class Swapper:
         device = self.transport.device
         return torch.cuda.memory_allocated(device) if device.type == "cuda" else self._seen
 
-    def count_leaf(self, tensor: torch.Tensor) -> None:
-        """A parameter, or a view of one, was saved: it never moves (E7)."""
-        storage = tensor.untyped_storage()
-        if storage._cdata not in self._leaves:
-            self._leaves.add(storage._cdata)
-            self._seen += storage.nbytes()
-
-    def offer(self, tensor: torch.Tensor, name: object, *, now: bool = False) -> Swapped | None:
-        """Note a saved value; it leaves when the device fills up, or as soon as it can. None where it is too small to move."""
-        storage = tensor.untyped_storage()
-        nbytes, address = storage.nbytes(), storage._cdata
+    def pack(self, tensor: torch.Tensor) -> Kept | Swapped:
+        """A saved value, which leaves when the device fills up. While it can't be full yet, nothing is looked at."""
+        if not compat.plain(tensor):
+            return Kept(tensor, plain=False)
+        nbytes = tensor.untyped_storage().nbytes()
         if nbytes < self.min_bytes:
-            return None
+            return Kept(tensor, plain=True)
+        save = Swapped(tensor, self)
+        self._new.append(save)
+        self._new_bytes += nbytes
+        if self._new_bytes > self._slack:
+            self._look()
+        elif len(self._new) >= self._purge_at:
+            self._purge()
+        return save
+
+    def offer(self, tensor: torch.Tensor, name: object = None, *, now: bool = False) -> Kept | Swapped:
+        """As ``pack``, of a plain tensor that has a name; it leaves as soon as it can if ``now``. The caller relieves."""
+        if tensor.untyped_storage().nbytes() < self.min_bytes:
+            return Kept(tensor, plain=True)
+        save = Swapped(tensor, self)
+        self._place(save, name, now=now)
+        return save
+
+    def backward(self) -> None:
+        """Backward has begun: it lets go of saves, of which there must be no list."""
+        if self._new:
+            self._place_new()
+
+    def _look(self) -> None:
+        self._place_new()
+        self.relieve()
+        live = self._live()
+        self._slack = max(self.threshold - live, 0) if self.transport.device.type == "cpu" else LOOKED_AFTER * self.threshold
+
+    def _place_new(self) -> None:
+        found, self._new, self._new_bytes = self._new, [], 0
+        for save in found:
+            self._place(save, None)
+
+    def _purge(self) -> None:
+        """Let go of saves that nobody else holds any more: those of a forward pass without a backward."""
+        references = [weakref.ref(save) for save in self._new]
+        self._new.clear()
+        self._new = [save for reference in references if (save := reference()) is not None]
+        self._purge_at = 2 * len(self._new) + PURGED_AT
+
+    def _place(self, save: Swapped, name: object, *, now: bool = False) -> None:
+        storage = save.saved.untyped_storage()
+        address, nbytes = storage._cdata, storage.nbytes()
         reference = self._slots.get(address)
-        slot = reference() if reference is not None else None
+        slot = None if reference is None else reference()
         if slot is None:
             slot = Slot(address, nbytes, name, self)
-            reference = self._slots[address] = weakref.ref(slot)
+            self._slots[address] = reference = weakref.ref(slot)
             (self._urgent if now else self._waiting)[address] = reference
             self._seen += nbytes
-        return slot.add(tensor)
+        slot.add(save)
 
     def forget(self, slot: Slot) -> None:
         """All saves of the storage are done with."""
-        if slot.saves and slot.here:
-            for where in (self._slots, self._waiting, self._urgent):
-                where.pop(slot.address, None)
-        if not slot.saves or slot.here or slot.tensor is not None:
+        if slot.here:
+            self._slots.pop(slot.address, None)
+            self._waiting.pop(slot.address, None)
+            if self._urgent:
+                self._urgent.pop(slot.address, None)
+            self._seen -= slot.nbytes
+        elif slot.tensor is not None:
             self._seen -= slot.nbytes
 
     def relieve(self, *, looked_at: int = LOOKED_AT) -> None:
         """Send waiting values off the device until it is below the threshold, or none is left that can go."""
         if self._in_flight:
             self._settle(self._bound)
-        if self._broken:
-            return
-        if self._urgent:
+        if self._urgent and not self._broken:
             self._send_from(self._urgent, looked_at, lambda: True)
-        if self._waiting and self._too_full():
+        if self._too_full() and not self._broken:
             self._send_from(self._waiting, looked_at, self._too_full)
 
     def _too_full(self) -> bool:
@@ -200,7 +256,10 @@ class Swapper:
         return list(islice(queue if self.settings.order is Order.OLDEST else reversed(queue), count))
 
     def finish(self) -> None:
-        """Send what still has to go, and let go of everything that is on its way out."""
+        """Forward is over: send what still has to go, and let go of everything that is on its way out."""
+        if self._new_bytes > self._slack:
+            self._place_new()
+        self._new.clear()
         self.relieve(looked_at=len(self._waiting) + len(self._urgent))
         self._settle(-1)
 
@@ -215,8 +274,7 @@ class Swapper:
         return sum(transfer.nbytes for transfer in self.transfers if not transfer.out)
 
     def _send(self, slot: Slot) -> None:
-        tensor, _ = slot.saves[0]  # type: ignore[misc]
-        slot.parcel = self.transport.send(tensor.untyped_storage())
+        slot.parcel = self.transport.send(slot.saves()[0].saved.untyped_storage())
         self._in_flight[slot.address] = (slot, time.perf_counter())
         self._leaving += slot.nbytes
 
@@ -254,9 +312,11 @@ class Swapper:
 
     def stay(self, slot: Slot) -> None:
         """Backward needs the value while it is here: it does not leave any more."""
-        self._landed(slot)
         self._waiting.pop(slot.address, None)
-        self._urgent.pop(slot.address, None)
+        if self._urgent:
+            self._urgent.pop(slot.address, None)
+        if self._in_flight:
+            self._landed(slot)
         if self._away:
             self._prefetch()
 

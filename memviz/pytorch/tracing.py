@@ -54,12 +54,14 @@ class Tracer(TorchDispatchMode):
         nth = frame.counts.get(name, 0)
         frame.counts[name] = nth + 1
         wanted = frame.wanted is None or (name, nth) in frame.wanted
+        if not wanted and (not traits.writes or self._writes_unseen(traits, args)) and not traits.normalises:
+            return func(*args, **kwargs) if kwargs else func(*args)
         if traits.simple:
             result = func(*args, **kwargs) if kwargs else func(*args)
-            if wanted and traits.view:
+            if traits.view:
                 for tensor in tensors_in(args):  # What shows a leaf in another way is none itself.
                     self._versions.of(tensor)
-            elif wanted:
+            else:
                 self._remember(func, traits, args, kwargs, result, frame, nth)
             return result
         return self._watch(func, traits, args, kwargs or {}, frame, nth, wanted=wanted)
@@ -80,6 +82,10 @@ class Tracer(TorchDispatchMode):
         self._overwritten.clear()
         self._versions.clear()
 
+    def _writes_unseen(self, traits: compat.Traits, args: Any) -> bool:
+        """Whether the op writes to its first argument alone, of which nothing is known."""
+        return traits.in_place and self._versions.known(args[0]) is None
+
     def _remember(self, func: Any, traits: compat.Traits, args: Any, kwargs: Any, result: Any, frame: Frame, nth: int) -> None:
         """The recipe of an op that has run and wrote nothing but its results."""
         single = type(result) is torch.Tensor
@@ -87,7 +93,7 @@ class Tracer(TorchDispatchMode):
         named = {name: self._refer(value) for name, value in kwargs.items()} if kwargs else None
         node = None
         if OPAQUE not in references and (named is None or OPAQUE not in named.values()):
-            node = Node(func, tuple(references), frame, nth, grad=torch.is_grad_enabled())
+            node = Node(func, traits.name, tuple(references), frame, nth, grad=torch.is_grad_enabled())
             node.kwargs = named
         made = []
         for position, tensor in enumerate((result,) if single else tensors_in(result)):
@@ -150,7 +156,7 @@ class Tracer(TorchDispatchMode):
             return None
         for tensor in tensors:
             self._read(self._versions.of(tensor))
-        node = Node(func, self._referred(args, scratch), frame, nth, grad=torch.is_grad_enabled())
+        node = Node(func, traits.name, self._referred(args, scratch), frame, nth, grad=torch.is_grad_enabled())
         node.kwargs = {name: self._referred(value, scratch) for name, value in kwargs.items()}
         node.written = tuple(dict.fromkeys(map(self._versions.of, overwritten)))
         if traits.random:
