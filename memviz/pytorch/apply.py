@@ -19,7 +19,7 @@ from memviz.pytorch.recipes import Tally
 from memviz.pytorch.reversible import ReversibleSequence, reversing
 from memviz.pytorch.saved import Dropped, Kept
 from memviz.pytorch.scope import Scope
-from memviz.pytorch.swapping import Swapped, Swapper
+from memviz.pytorch.swapping import Swapper
 from memviz.pytorch.tracing import Tracer
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from memviz.pytorch.recipes import Cell
+    from memviz.pytorch.slots import Swapped
 
 
 OBJECTS_OF_AN_OP = 15

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from memviz.core.plan import Plan
     from memviz.pytorch.recipes import Tally
-    from memviz.pytorch.scope import Frame, Scope, Wanted
+    from memviz.pytorch.scope import Calls, Frame, Scope, Wanted
 
 
 class Program:
@@ -24,6 +24,7 @@ class Program:
     """
 
     def __init__(self) -> None:
+        self._needed: dict[tuple[str, int], frozenset[tuple[str, int]]] = {}
         self._known: Wanted = {}
         self._num_saves: int | None = None
         self._last: tuple[list[Frame], Tally, int] | None = None
@@ -40,11 +41,11 @@ class Program:
         return {} if self._num_saves is None else self._known
 
     def _add(self, frames: list[Frame]) -> None:
-        same: dict[frozenset[tuple[str, int]], frozenset[tuple[str, int]]] = {}
         for frame in frames:
             place = frame.path, frame.call
-            needed = self._known.get(place, frozenset()) | frame.needed
-            self._known[place] = same.setdefault(needed, needed)  # The turns of a loop share one set.
+            self._needed[place] = self._needed.get(place, frozenset()) | frame.needed
+        same = {needed: _by_op(needed) for needed in set(self._needed.values())}  # The turns of a loop share one.
+        self._known = {place: same[needed] for place, needed in self._needed.items()}
 
     def learn(self, scope: Scope, tally: Tally, num_saves: int) -> None:
         """A forward pass is over; what its backward recomputes becomes known in the frames."""
@@ -52,6 +53,10 @@ class Program:
             self._last = scope.frames, tally, num_saves
         elif num_saves != self._num_saves:
             self._num_saves = None
+
+
+def _by_op(needed: frozenset[tuple[str, int]]) -> Calls:
+    return {op: frozenset(nth for name, nth in needed if name == op) for op, _ in needed}
 
 
 class Binding:

@@ -2,8 +2,6 @@
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -57,23 +55,29 @@ class Traits:
     """Whether it may write running statistics, of which its schema need not say so."""
     in_place: bool = field(init=False, default=False)
     """Whether its first argument is what it writes to."""
+    updates: bool = field(init=False, default=False)
+    """Whether all that it does is to put its result in the place of its first argument, which it reads."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "simple", self._simple)
         object.__setattr__(self, "normalises", self.name in BATCH_NORMS)
         object.__setattr__(self, "in_place", self.writes == (0,))
+        plain = self.replayable and not self.random and self.name not in FILLING and self.name not in BATCH_NORMS
+        object.__setattr__(self, "updates", plain and self.in_place)
 
 
 def traits(func: torch._ops.OpOverload) -> Traits:
     """The traits of one operator."""
-    found = _traits.get(id(func))
+    found = known_traits.get(id(func))
     if found is None:
-        found = _traits[id(func)] = _read_schema(func)
+        found = known_traits[id(func)] = _read_schema(func)
         _known_ops.append(func)
     return found
 
 
-_traits: dict[int, Traits] = {}  # By identity: the hash of an operator is computed in Python.
+known_traits: dict[int, Traits] = {}
+"""The traits of the operators seen so far, by identity: an operator's hash is computed in Python."""
+
 _known_ops: list[torch._ops.OpOverload] = []
 
 
@@ -162,14 +166,26 @@ def num_owners(storage: torch.UntypedStorage) -> int:
 
 def in_backward() -> bool:
     """Whether autograd is running a backward pass on this thread (torch 2.11 - 2.13)."""
-    return torch._C._current_graph_task_id() != -1
+    return graph_task() != -1
 
 
-@contextmanager
-def below_autograd() -> Iterator[None]:
-    """Run ops as a dispatch mode saw them: no autograd, no autocast (torch 2.11 - 2.13)."""
-    with torch.no_grad(), torch._C._AutoDispatchBelowAutograd(), torch._C._DisableAutocast():
-        yield
+graph_task = torch._C._current_graph_task_id
+"""The number of the backward pass that runs on this thread, -1 where none does (torch 2.11 - 2.13)."""
+
+
+class BelowAutograd:
+    """A context to run ops as a dispatch mode saw them: no autograd, no autocast (torch 2.11 - 2.13)."""
+
+    __slots__ = ("_grad", "_guards")
+
+    def __enter__(self) -> None:
+        self._grad = torch.is_grad_enabled()
+        self._guards = torch._C._AutoDispatchBelowAutograd(), torch._C._DisableAutocast()
+        torch._C._set_grad_enabled(False)  # noqa: FBT003
+
+    def __exit__(self, *_: object) -> None:
+        torch._C._set_grad_enabled(self._grad)
+        del self._guards
 
 
 def device_memory(device: torch.device | None) -> int:

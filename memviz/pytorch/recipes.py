@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import torch
 
-from memviz.pytorch.compat import below_autograd
+from memviz.pytorch.compat import BelowAutograd
 from memviz.pytorch.views import Window
 
 if TYPE_CHECKING:
@@ -58,9 +59,7 @@ class Cell:
         return self.node is not None or self.leaf is not None
 
     def held(self) -> torch.Tensor | None:
-        """A tensor on its storage, if that can be had without computing."""
-        if self.cached is not None:
-            return self.cached
+        """A tensor on its storage, if that is held by others than the recipes that have run."""
         if self.leaf is not None:
             if self.leaf._version != self.leaf_version:
                 msg = (
@@ -106,9 +105,9 @@ class Node:
     rng: tuple[torch.Generator, torch.Tensor] | None = None
     kwargs: dict[str, Any] | None = None
 
-    def __init__(self, func: Callable[..., Any], op: str, args: tuple[Any, ...], frame: Frame, nth: int, *, grad: bool) -> None:
-        self.func, self.op, self.args, self.frame, self.nth = func, op, args, frame, nth
-        self.grad = grad
+    def __init__(self, func: Callable[..., Any], op: str, args: list[Any], reads: list[Cell], frame: Frame, nth: int) -> None:
+        self.func, self.op, self.args, self.reads, self.frame, self.nth = func, op, args, reads, frame, nth
+        self.grad = torch.is_grad_enabled()
         """Whether gradients were enabled: some kernels return more when they are (the workspace of a fused RNN)."""
 
     def note_needed(self) -> None:
@@ -116,15 +115,7 @@ class Node:
         if self.frame.wanted is None:
             self.frame.needed.add((self.op, self.nth))
 
-    def reads(self) -> list[Cell]:
-        """The versions it is made from."""
-        found: list[Cell] = []
-        _gather(self.args, found)
-        if self.kwargs:
-            _gather(self.kwargs.values(), found)
-        return found
-
-    def replay(self, reached_by: Cell, tensors: dict[Cell, torch.Tensor], last: set[Cell]) -> list[tuple[Cell, torch.Tensor]]:
+    def replay(self, reached_by: Cell, tensors: dict[Cell, torch.Tensor], last: Collection[Cell]) -> list[tuple[Cell, torch.Tensor]]:
         """Run the op: the cells it makes, each with a tensor on its storage. What is in ``last`` may be overwritten, not cloned."""
         work = tensors
         if self.written:
@@ -132,7 +123,10 @@ class Node:
             for cell in self.written:
                 if cell not in last:
                     work[cell] = Window.of(tensors[cell]).on(tensors[cell].untyped_storage().clone())
-        args = [_rebuilt(argument, work) for argument in self.args]
+        args = [
+            argument.window.through(work[argument.cell]) if type(argument) is Reference else _rebuilt(argument, work)
+            for argument in self.args
+        ]
         kwargs = {name: _rebuilt(value, work) for name, value in self.kwargs.items()} if self.kwargs else {}
         torch._C._set_grad_enabled(self.grad)
         if self.rng is None:
@@ -146,14 +140,6 @@ class Node:
             results = tensors_in(result)
             made = [(cell, results[position]) for position, reference in self.outputs if (cell := reference()) is not None]
         return made + [(cell, work[old]) for old, reference in self.replaced if (cell := reference()) is not None]
-
-
-def _gather(arguments: Any, found: list[Cell]) -> None:
-    for argument in arguments:
-        if type(argument) is Reference:
-            found.append(argument.cell)
-        elif type(argument) in _SEQUENCES:
-            _gather(argument, found)
 
 
 @contextmanager
@@ -171,8 +157,7 @@ def _rebuilt(argument: Any, tensors: dict[Cell, torch.Tensor]) -> Any:
     # Not a closure: one that calls itself is a reference cycle, and would hold the storages until the garbage collector runs.
     kind = type(argument)
     if kind is Reference:
-        tensor = tensors[argument.cell]
-        return tensor if Window.of(tensor) == argument.window else argument.window.on(tensor.untyped_storage())
+        return argument.window.through(tensors[argument.cell])
     if kind is Scratch:
         return argument.make()
     return kind([_rebuilt(part, tensors) for part in argument]) if kind in _SEQUENCES else argument
@@ -209,35 +194,47 @@ class Tally:
     done: int = 0
 
 
-def _order(target: Cell) -> tuple[list[tuple[Node, Cell]], dict[Cell, torch.Tensor]]:
+class _Todo(NamedTuple):
+    """A node to run, the cell it was reached by, and what it reads."""
+
+    node: Node
+    cell: Cell
+    reads: list[Cell]
+
+
+def _order(target: Cell) -> tuple[list[_Todo], dict[Cell, torch.Tensor]]:
     """The nodes to run for a value, each after what it reads, and the tensors they start from. Iterative: chains are long."""
-    nodes: list[tuple[Node, Cell]] = []
+    nodes: list[_Todo] = []
     tensors: dict[Cell, torch.Tensor] = {}
     done: set[Node] = set()
-    stack: list[tuple[Cell, bool]] = [(target, False)]
+    stack: list[Cell | _Todo] = [target]
     while stack:
-        cell, ready = stack.pop()
-        if ready:
-            if cell.node is not None and cell.node not in done:
-                done.add(cell.node)
-                nodes.append((cell.node, cell))
+        top = stack.pop()
+        if type(top) is _Todo:
+            if top.node not in done:
+                done.add(top.node)
+                nodes.append(top)
             continue
+        cell = cast("Cell", top)
         if cell in tensors or cell.node in done:
             continue
-        tensor = cell.held()
+        tensor = cell.cached
+        if tensor is None and (cell.leaf is not None or cell.holder is not None):
+            tensor = cell.held()
         if tensor is not None:
             tensors[cell] = tensor
             continue
         assert cell.node is not None, "a dropped value has no recipe"
-        stack.append((cell, True))
-        stack.extend((read, False) for read in cell.node.reads())
+        reads = cell.node.reads
+        stack.append(_Todo(cell.node, cell, reads))
+        stack += reads
     return nodes, tensors
 
 
 def learn(target: Cell) -> None:
     """Note which ops the value would be made by, without making it."""
-    for node, _ in _order(target)[0]:
-        node.note_needed()
+    for todo in _order(target)[0]:
+        todo.node.note_needed()
 
 
 def recompute(target: Cell, tally: Tally) -> torch.Tensor:
@@ -246,7 +243,7 @@ def recompute(target: Cell, tally: Tally) -> torch.Tensor:
         return target.cached
     start, tally.running = time.perf_counter(), True
     try:
-        with below_autograd():
+        with BelowAutograd():
             return _run(target, tally)
     finally:
         tally.running = False
@@ -255,19 +252,19 @@ def recompute(target: Cell, tally: Tally) -> torch.Tensor:
 
 def _run(target: Cell, tally: Tally) -> torch.Tensor:
     nodes, tensors = _order(target)
-    last_reader = {cell: node for node, _ in nodes for cell in node.reads()}
+    readers = Counter(cell for todo in nodes for cell in todo.reads) if len(nodes) > 1 else Counter()
     owned: set[Cell] = set()
-    for node, reached_by in nodes:
-        ending = {cell for cell in owned if last_reader.get(cell) is node and cell is not target}
-        made = node.replay(reached_by, tensors, {cell for cell in ending if cell.cached is None})
-        tally.ops += 1
-        node.note_needed()
-        for cell in ending:
-            del tensors[cell]
-            owned.remove(cell)
-        for cell, tensor in made:
+    for node, reached_by, reads in nodes:
+        for cell in reads:
+            readers[cell] -= 1
+        ending = [cell for cell in reads if not readers[cell] and cell in owned and cell is not target] if owned else []
+        for cell, tensor in node.replay(reached_by, tensors, {cell for cell in ending if cell.cached is None} if node.written else ()):
             tensors[cell] = tensor
             owned.add(cell)
             if cell.waiting:
                 cell.cached = tensor
+        for cell in ending:
+            tensors.pop(cell, None)
+        tally.ops += 1
+        node.note_needed()
     return tensors[target]

@@ -79,7 +79,7 @@ class Dropped:
     def _rebuild(self) -> torch.Tensor:
         tensor = recompute(self.cell, self.tally)
         self._done()
-        return tensor if Window.of(tensor) == self.window else self.window.on(tensor.untyped_storage())
+        return self.window.through(tensor)
 
     def _done(self) -> None:
         if not self.unpacked:

@@ -13,8 +13,11 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 
 from memviz.core.keys import Key
 
-Wanted: TypeAlias = dict[tuple[str, int], frozenset[tuple[str, int]]]
-"""By a module's path and the number of its call: op and nth."""
+Calls: TypeAlias = dict[str, frozenset[int]]
+"""By op: which of its calls within one call of a module."""
+
+Wanted: TypeAlias = dict[tuple[str, int], Calls]
+"""By a module's path and the number of its call."""
 
 OUTSIDE = "(step)"
 """The module path of what runs outside every module, such as the loss."""
@@ -27,8 +30,8 @@ class Frame:
     path: str
     call: int
     counts: dict[str, int] = field(default_factory=dict)
-    wanted: frozenset[tuple[str, int]] | None = None
-    """Op and nth of those that something may be recomputed from, where that is known."""
+    wanted: Calls | None = None
+    """The ops that something may be recomputed from, where that is known."""
     needed: set[tuple[str, int]] = field(default_factory=set)
     """Op and nth of those that something was recomputed from."""
 
@@ -46,9 +49,7 @@ class Scope:
     outermost modules go by their class. Modules given to the constructor go by the names they are given.
     """
 
-    def __init__(
-        self, modules: dict[str, nn.Module] | None = None, wanted_by: Callable[[nn.Module], Wanted] = lambda _module: {}
-    ) -> None:
+    def __init__(self, modules: dict[str, nn.Module] | None = None, wanted_by: Callable[[nn.Module], Wanted] = lambda _module: {}) -> None:
         self.wanted: Wanted = {}
         """What is wanted of the first outermost module and of what comes after it; all of everything where that is not known."""
         self.first: nn.Module | None = None
@@ -56,8 +57,9 @@ class Scope:
         self.paths: dict[int, str] = {}
         self.kinds: dict[str, nn.Module] = {}
         self._calls: dict[str, int] = {}
-        self._stack = [Frame(OUTSIDE, 0)]
-        self.frames = [self._stack[0]]
+        self.stack = [Frame(OUTSIDE, 0)]
+        """The calls that have not returned, the innermost last."""
+        self.frames = [*self.stack]
         """Every call so far."""
         self._hooks: list[Any] = []
         for name, module in (modules or {}).items():
@@ -66,7 +68,7 @@ class Scope:
     @property
     def frame(self) -> Frame:
         """The innermost call."""
-        return self._stack[-1]
+        return self.stack[-1]
 
     def key(self, op: str, output: int, nth: int) -> Key:
         """The key of an output of the op that runs now."""
@@ -87,12 +89,12 @@ class Scope:
         call = self._calls.get(path, 0)
         self._calls[path] = call + 1
         frame = Frame(path, call, wanted=self.wanted.get((path, call)))
-        self._stack.append(frame)
+        self.stack.append(frame)
         self.frames.append(frame)
 
     def _leave_module(self, module: nn.Module, _inputs: object, _output: object) -> None:
-        if len(self._stack) > 1 and self.frame.path == self.paths.get(id(module)):
-            self._stack.pop()
+        if len(self.stack) > 1 and self.frame.path == self.paths.get(id(module)):
+            self.stack.pop()
 
     def __enter__(self) -> Self:
         self._hooks = [

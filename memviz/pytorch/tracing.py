@@ -11,14 +11,15 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from memviz.pytorch import compat
 from memviz.pytorch.recipes import NO_TENSORS, PLAIN_TENSORS, Cell, Node, Reference, Scratch, Tally, tensors_in
 from memviz.pytorch.saved import Dropped
-from memviz.pytorch.versions import Versions
+from memviz.pytorch.versions import Entry, Versions
 from memviz.pytorch.views import Window
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from memviz.pytorch.scope import Frame, Scope
 
-_OpOverload = torch._ops.OpOverload
-_ONE = (torch.Tensor,)
+_OpOverload, _graph_task, _traits_of = torch._ops.OpOverload, compat.graph_task, compat.known_traits.get
 
 
 class Tracer(TorchDispatchMode):
@@ -36,7 +37,7 @@ class Tracer(TorchDispatchMode):
 
     def __init__(self, scope: Scope, tally: Tally) -> None:
         super().__init__()
-        self._scope, self._tally = scope, tally
+        self._stack, self._tally = scope.stack, tally
         self._versions = Versions(scope)
         self._overwritten: list[Dropped] = []
         self._busy = False
@@ -46,14 +47,17 @@ class Tracer(TorchDispatchMode):
             for handle in self._overwritten:  # Version counters move when the op that wrote has returned, so only now.
                 handle.settle()
             self._overwritten.clear()
-        if self._busy or compat.in_backward() or type(func) is not _OpOverload:
+        if self._busy or _graph_task() != -1 or type(func) is not _OpOverload:
             return func(*args, **kwargs) if kwargs else func(*args)
-        traits = compat.traits(func)
-        frame = self._scope.frame
-        name = traits.name
-        nth = frame.counts.get(name, 0)
-        frame.counts[name] = nth + 1
-        wanted = frame.wanted is None or (name, nth) in frame.wanted
+        traits = _traits_of(id(func)) or compat.traits(func)
+        frame = self._stack[-1]
+        name, calls, nth = traits.name, frame.wanted, 0
+        if calls is None or name in calls:
+            nth = frame.counts.get(name, 0)
+            frame.counts[name] = nth + 1
+            wanted = calls is None or nth in calls[name]
+        else:
+            wanted = False
         if not wanted and (not traits.writes or self._writes_unseen(traits, args)) and not traits.normalises:
             return func(*args, **kwargs) if kwargs else func(*args)
         if traits.simple:
@@ -64,6 +68,10 @@ class Tracer(TorchDispatchMode):
             else:
                 self._remember(func, traits, args, kwargs, result, frame, nth)
             return result
+        if wanted and traits.updates:
+            entry = self._versions.entry(args[0])
+            if entry is not None and entry.cell.node is not None and entry.dropped is None:
+                return self._update(entry, func, traits, args, kwargs, frame, nth)
         return self._watch(func, traits, args, kwargs or {}, frame, nth, wanted=wanted)
 
     def cell(self, tensor: torch.Tensor) -> Cell | None:
@@ -88,13 +96,8 @@ class Tracer(TorchDispatchMode):
 
     def _remember(self, func: Any, traits: compat.Traits, args: Any, kwargs: Any, result: Any, frame: Frame, nth: int) -> None:
         """The recipe of an op that has run and wrote nothing but its results."""
+        node = self._recipe(func, traits, args, kwargs, frame, nth)
         single = type(result) is torch.Tensor
-        references = [self._refer(argument) for argument in args]
-        named = {name: self._refer(value) for name, value in kwargs.items()} if kwargs else None
-        node = None
-        if OPAQUE not in references and (named is None or OPAQUE not in named.values()):
-            node = Node(func, traits.name, tuple(references), frame, nth, grad=torch.is_grad_enabled())
-            node.kwargs = named
         made = []
         for position, tensor in enumerate((result,) if single else tensors_in(result)):
             if not compat.plain(tensor) or self._versions.known(tensor) is not None:
@@ -109,34 +112,64 @@ class Tracer(TorchDispatchMode):
         if node is not None and not single:
             node.outputs = tuple(made)
 
-    def _refer(self, argument: Any) -> Any:
-        """An argument with a reference in the place of each tensor; OPAQUE in that of one that can't be had again."""
+    def _update(self, entry: Entry, func: Any, traits: compat.Traits, args: Any, kwargs: Any, frame: Frame, nth: int) -> Any:
+        """Run an op that changes what a recipe makes, of which nothing was dropped: as ``_watch`` does, in fewer steps."""
+        old, node = entry.cell, self._recipe(func, traits, args, kwargs, frame, nth)
+        result = func(*args, **kwargs) if kwargs else func(*args)
+        old.holder = None
+        new = entry.cell = Cell()
+        new.frame, new.op, new.nth, new.node = frame, traits.name, nth, node
+        if node is None:
+            new.blank = True
+        else:
+            node.written, node.outputs, node.replaced = (old,), (), ((old, weakref.ref(new)),)
+        return result
+
+    def _recipe(self, func: Any, traits: compat.Traits, args: Any, kwargs: Any, frame: Frame, nth: int) -> Node | None:
+        """The recipe of an op that writes nothing it does not read; None if it can't run again."""
+        reads: list[Cell] = []
+        references = [self._refer(argument, reads) for argument in args]
+        if OPAQUE in references:
+            return None
+        node = Node(func, traits.name, references, reads, frame, nth)
+        if kwargs:
+            node.kwargs = {name: self._refer(value, reads) for name, value in kwargs.items()}
+            if OPAQUE in node.kwargs.values():
+                return None
+        return node
+
+    def _refer(self, argument: Any, reads: list[Cell], scratch: Collection[int] = (), blanks: Collection[int] = ()) -> Any:
+        """An argument with a reference in the place of each tensor, of which the cells are added to ``reads``.
+
+        OPAQUE is what can't be had again. ``scratch`` are the ids of the tensors that are only written, ``blanks`` of those that need
+        not have anything in them.
+        """
         kind = type(argument)
         if kind in NO_TENSORS:
             return argument
         if kind in PLAIN_TENSORS:
-            if not compat.plain(argument):
-                return OPAQUE
+            if scratch and id(argument) in scratch:
+                return Scratch(argument.size(), argument.dtype, argument.device)
             cell = self._versions.of(argument)
-            if cell.uninitialised or not cell.replayable:
+            if cell.node is None:
+                if cell.leaf is None:
+                    return OPAQUE
+                if cell.leaf_version is None:
+                    cell.leaf_version = cell.leaf._version
+            if not compat.plain(argument) or (cell.uninitialised and id(argument) not in blanks):
                 return OPAQUE
-            self._read(cell)
+            cell.read = True
+            reads.append(cell)
             return Reference(cell, Window.of(argument))
         if kind is list or kind is tuple:
-            parts = kind([self._refer(part) for part in argument])
-            return OPAQUE if OPAQUE in parts else parts
+            parts = [self._refer(part, reads, scratch, blanks) for part in argument]
+            return OPAQUE if OPAQUE in parts else kind(parts)
         return OPAQUE if isinstance(argument, torch.Tensor) else argument
-
-    @staticmethod
-    def _read(cell: Cell) -> None:
-        cell.read = True
-        if cell.leaf is not None and cell.leaf_version is None:
-            cell.leaf_version = cell.leaf._version
 
     def _watch(self, func: Any, traits: compat.Traits, args: Any, kwargs: Any, frame: Frame, nth: int, *, wanted: bool) -> Any:
         """Run an op that writes, draws random numbers or makes a tensor out of nothing."""
         written = compat.written(traits, args, kwargs)
-        node = self._node(func, traits, args, kwargs, written, frame, nth) if wanted else None
+        node = self._node(func, traits, args, kwargs, written, frame, nth) if wanted and traits.replayable else None
         self._protect(written)
         result = func(*args, **kwargs)
         self._note(traits, node, written, args, kwargs, result, frame, nth, wanted=wanted)
@@ -146,40 +179,33 @@ class Tracer(TorchDispatchMode):
         self, func: Any, traits: compat.Traits, args: Any, kwargs: Any, written: list[torch.Tensor], frame: Frame, nth: int
     ) -> Node | None:
         """The recipe of an op, taken before it runs; None if it can't run again."""
-        tensors = tensors_in(args) + tensors_in(kwargs)
         scratch = compat.only_written(traits, args)
         overwritten = [tensor for tensor in written if id(tensor) not in scratch]
-        tensors = [tensor for tensor in tensors if id(tensor) not in scratch]
-        if not traits.replayable or not (tensors or traits.random) or not all(map(compat.plain, tensors)):
+        blanks = {id(tensor) for tensor in self._blanks(traits, args, overwritten)}
+        reads: list[Cell] = []
+        references = [self._refer(argument, reads, scratch, blanks) for argument in args]
+        named = {name: self._refer(value, reads, scratch, blanks) for name, value in kwargs.items()}
+        if OPAQUE in references or OPAQUE in named.values() or not (reads or traits.random):
             return None
-        if not all(self._readable(tensor, traits, overwritten) for tensor in tensors):
-            return None
-        for tensor in tensors:
-            self._read(self._versions.of(tensor))
-        node = Node(func, traits.name, self._referred(args, scratch), frame, nth, grad=torch.is_grad_enabled())
-        node.kwargs = {name: self._referred(value, scratch) for name, value in kwargs.items()}
+        node = Node(func, traits.name, references, reads, frame, nth)
+        if named:
+            node.kwargs = named
         node.written = tuple(dict.fromkeys(map(self._versions.of, overwritten)))
         if traits.random:
-            generator = _generator(kwargs, tensors[0].device if tensors else kwargs.get("device"))
+            device = next((tensor.device for tensor in tensors_in(args)), kwargs.get("device"))
+            generator = _generator(kwargs, device)
             if generator is None:
                 return None
             node.rng = (generator, generator.get_state())
         return node
 
-    def _readable(self, tensor: torch.Tensor, traits: compat.Traits, overwritten: list[torch.Tensor]) -> bool:
-        """Whether a recipe may read what the tensor shows: it can be had again, and something has been written there."""
-        cell = self._versions.of(tensor)
-        filled = any(tensor is other for other in overwritten) and traits.name in compat.FILLING
-        covered = filled and tensor.numel() * tensor.element_size() == tensor.untyped_storage().nbytes()
-        return cell.replayable and (not cell.uninitialised or covered or traits.empty)
-
-    def _referred(self, argument: Any, scratch: set[int]) -> Any:
-        """As ``_refer``, of what is known to be readable."""
-        if isinstance(argument, torch.Tensor):
-            if id(argument) in scratch:
-                return Scratch(argument.size(), argument.dtype, argument.device)
-            return Reference(self._versions.of(argument), Window.of(argument))
-        return type(argument)([self._referred(part, scratch) for part in argument]) if isinstance(argument, list | tuple) else argument
+    @staticmethod
+    def _blanks(traits: compat.Traits, args: Any, overwritten: list[torch.Tensor]) -> list[torch.Tensor]:
+        """The arguments of which the op does not read what they show."""
+        if traits.empty:
+            return tensors_in(args)
+        filled = overwritten if traits.name in compat.FILLING else []
+        return [tensor for tensor in filled if tensor.numel() * tensor.element_size() == tensor.untyped_storage().nbytes()]
 
     def _protect(self, written: list[torch.Tensor]) -> None:
         """Keep a copy of a leaf that recipes have read before it is overwritten (E5)."""

@@ -49,7 +49,8 @@ class Versions:
         """Whether what has no recipe is held for the recipes that read it."""
         return bool(self._scope.wanted)
 
-    def _entry(self, tensor: torch.Tensor) -> Entry | None:
+    def entry(self, tensor: torch.Tensor) -> Entry | None:
+        """The tensor's entry, if it has a storage and that has been seen."""
         if tensor.layout is not torch.strided:
             return None
         storage = tensor.untyped_storage()
@@ -58,12 +59,12 @@ class Versions:
 
     def known(self, tensor: torch.Tensor) -> Cell | None:
         """The tensor's cell, if it has a storage and that has been seen."""
-        entry = self._entry(tensor)
+        entry = self.entry(tensor)
         return None if entry is None else entry.cell
 
     def of(self, tensor: torch.Tensor) -> Cell:
         """The tensor's cell; for an unseen storage a leaf, or opaque if the tensor may change out of sight."""
-        entry = self._entry(tensor)
+        entry = self.entry(tensor)
         if entry is not None and not (entry.cell.blank and self.holding):
             return entry.cell
         cell = Cell()
@@ -74,7 +75,7 @@ class Versions:
 
     def set(self, tensor: torch.Tensor, cell: Cell) -> None:
         """The tensor's storage is at this version from now on."""
-        entry = self._entry(tensor)
+        entry = self.entry(tensor)
         if entry is not None:
             entry.cell = cell
         elif tensor.layout is torch.strided:
@@ -89,7 +90,7 @@ class Versions:
 
     def note_dropped(self, tensor: torch.Tensor, handle: Dropped) -> None:
         """Autograd was given this handle in the tensor's place."""
-        entry = self._entry(tensor)
+        entry = self.entry(tensor)
         if entry is not None:
             if entry.dropped is None:
                 entry.dropped = []
@@ -97,7 +98,7 @@ class Versions:
 
     def dropped(self, tensor: torch.Tensor) -> list[Dropped]:
         """The handles on the tensor's storage that are still there."""
-        entry = self._entry(tensor)
+        entry = self.entry(tensor)
         if entry is None or entry.dropped is None:
             return []
         return [handle for reference in entry.dropped if (handle := reference()) is not None]

@@ -18,7 +18,16 @@ class Window(NamedTuple):
     @classmethod
     def of(cls, tensor: torch.Tensor) -> Self:
         """The window that the tensor is."""
-        return cls(tensor.dtype, tensor.size(), tensor.stride(), tensor.storage_offset())
+        return cls._make((tensor.dtype, tensor.size(), tensor.stride(), tensor.storage_offset()))
+
+    def is_of(self, tensor: torch.Tensor) -> bool:
+        """Whether the tensor shows this window."""
+        dtype, size, stride, offset = self
+        return tensor.size() == size and tensor.stride() == stride and tensor.dtype is dtype and tensor.storage_offset() == offset
+
+    def through(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The window of a tensor's storage: the tensor itself if that is what it shows."""
+        return tensor if self.is_of(tensor) else self.on(tensor.untyped_storage())
 
     def on(self, storage: torch.UntypedStorage) -> torch.Tensor:
         """The tensor that shows the same window of another storage."""
